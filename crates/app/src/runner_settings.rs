@@ -11,13 +11,15 @@ use windlass_engine::EngineRules;
 use windlass_hooks::SecretMask;
 use windlass_process::SupervisorLauncher;
 use windlass_runner::{
-    CachePatterns, DeliverySettings, GatekeeperSettings, HookFinder, ProtectedFiles, RunnerSettings, TurnLimits,
+    AnswerLinkMaker, CachePatterns, DeliverySettings, GatekeeperSettings, HookFinder, ProtectedFiles, RunnerSettings,
+    TurnLimits,
 };
 use windlass_tools::validation::{AgentCommandPermission, ExecutionTrust, ProgramPermission};
 use windlass_vcs::forge;
 
 use crate::project::Project;
 use crate::store_records::StoreMarks;
+use crate::web_access::AccessRecords;
 use crate::{Failure, FailureCode, SUPERVISE_ARGUMENT, environment, workflows};
 
 /// Returns the settings under which hooks run. `told` is true if a person trusts the store for this command.
@@ -36,6 +38,7 @@ pub fn build_runner_settings(
         hooks: build_hook_finder(config.clone()),
         workflows: workflows::finder(project, config, told),
         rules,
+        answer_links: build_answer_links(project),
         project: project.root.clone(),
         directory: project.root.clone(),
         records,
@@ -46,6 +49,12 @@ pub fn build_runner_settings(
         delivery: delivery_settings(project, config),
         launcher,
     }
+}
+
+/// Returns the maker of links for notices. A notice without a link is better than none.
+fn build_answer_links(project: &Project) -> AnswerLinkMaker {
+    let project = project.clone();
+    Box::new(move |subject| AccessRecords::for_project(&project).ok()?.create_question_link(subject).ok()?)
 }
 
 /// Returns the variables for child programs, with the trust token of a store that counts for this command alone.

@@ -22,17 +22,29 @@ pub fn notice_title(values: &Value) -> &'static str {
     }
 }
 
-/// Returns the goal of the session, and the reason of its end.
+/// Returns the task, or else the session, that waits for a person.
+pub fn waiting_subject(values: &Value) -> Option<&str> {
+    let is_asked = text_at(values, "/event/type") == "gate_decided";
+    if !is_asked && text_at(values, "/event/data/ending") != "escalated" {
+        return None;
+    }
+    [text_at(values, "/task_id"), text_at(values, "/session")].into_iter().find(|name| !name.is_empty())
+}
+
+/// Returns the goal of the session, the reason of its end, and the link for an answer.
 pub fn notice_summary(values: &Value) -> String {
     let (goal, reason) = (first_line(text_at(values, "/goal")), first_line(text_at(values, "/event/data/reason")));
     let goal = if goal.is_empty() { first_line(text_at(values, "/session")) } else { goal };
-    if reason.is_empty() { goal } else { format!("{goal} ({reason})") }
+    let summary = if reason.is_empty() { goal } else { format!("{goal} ({reason})") };
+    let url = text_at(values, "/answer_url");
+    if url.is_empty() { summary } else { format!("{summary} {url}") }
 }
 
 /// Returns the whole notice. Chat services read the field `text`.
 pub fn notice_payload(values: &Value, project: &Path) -> Value {
     json!({
         "text": format!("{}: {}", notice_title(values), notice_summary(values)),
+        "answer_url": text_at(values, "/answer_url"),
         "session": text_at(values, "/session"),
         "ending": text_at(values, "/event/data/ending"),
         "reason": text_at(values, "/event/data/reason"),
@@ -81,6 +93,16 @@ mod tests {
             (&payload["text"], &payload["ending"]),
             (&json!("A person is asked: Mend it (2 tests failed)"), &json!(""))
         );
+    }
+
+    #[test]
+    fn notice_with_link_ends_with_link() {
+        let event = json!({"data": {"ending": "escalated", "reason": "which port?"}});
+        let values = json!({"task_id": "T1", "session": "pump", "goal": "Mend it", "event": event, "answer_url": "https://a/answer#1"});
+        assert_eq!(waiting_subject(&values), Some("T1"));
+        let payload = notice_payload(&values, Path::new("/shop"));
+        assert_eq!(payload["text"], "A person is needed: Mend it (which port?) https://a/answer#1");
+        assert_eq!(payload["answer_url"], "https://a/answer#1");
     }
 
     #[test]

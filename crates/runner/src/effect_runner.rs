@@ -46,12 +46,16 @@ pub type HookFinder = Box<dyn Fn(&str) -> Option<RunnableHook>>;
 /// Lookup of a workflow by its ID: the workflow, why it cannot be used, or nothing if no workflow has that ID.
 pub type WorkflowFinder = Box<dyn Fn(&str) -> Result<Option<Arc<Workflow>>, String>>;
 
+/// Maker of links with which a person answers the question about a task or a session, while the web page is served.
+pub type AnswerLinkMaker = Box<dyn Fn(&str) -> Option<String>>;
+
 /// Settings of an effect runner.
 pub struct RunnerSettings {
     pub hooks: HookFinder,
     pub workflows: WorkflowFinder,
     /// Rules that decide the effects of each event, with this process as the owner.
     pub rules: EngineRules,
+    pub answer_links: AnswerLinkMaker,
     /// Project that the hooks belong to.
     pub project: PathBuf,
     /// Directory that hooks run in.

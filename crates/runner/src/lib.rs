@@ -59,7 +59,7 @@ use windlass_store::ExecuteError;
 
 pub use caches::CachePatterns;
 pub use delivery_settings::DeliverySettings;
-pub use effect_runner::{EffectRunner, HookFinder, RunnerSettings, WorkflowFinder};
+pub use effect_runner::{AnswerLinkMaker, EffectRunner, HookFinder, RunnerSettings, WorkflowFinder};
 pub use error::RunError;
 pub use gatekeepers::GatekeeperSettings;
 pub use hook::pipeline::{ManualMergeOutcome, MergeChecks, MergeSeal};

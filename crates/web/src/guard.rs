@@ -16,8 +16,8 @@ use axum::http::header::{
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use windlass_app::web_access::{Role, Viewer};
 
-use crate::access::{Role, Viewer};
 use crate::error::RequestError;
 use crate::peer;
 use crate::server::ServerState;

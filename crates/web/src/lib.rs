@@ -15,9 +15,10 @@
 //!
 //! Not here: what the page shows (`windlass_app::views`), the page itself (`page/`).
 
-mod access;
 mod error;
 mod guard;
+mod hook_actions;
+mod openapi;
 mod page;
 mod peer;
 mod pool;
@@ -27,5 +28,4 @@ mod server;
 mod stream;
 mod write;
 
-pub use access::{AccessRecords, Role, Secret};
-pub use server::{ListenAddress, ServerOptions, StopHandle, TlsFiles, WebServer};
+pub use server::{ServerOptions, StopHandle, TlsFiles, WebServer};

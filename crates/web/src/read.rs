@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_app::context::OpenedProject;
 use windlass_app::views::{self, LogQuery, TaskQuery};
+use windlass_app::web_access::{LinkedQuestion, Role};
 use windlass_engine::TaskId;
 
-use crate::access::Role;
 use crate::error::RequestError;
 use crate::guard::LoggedIn;
 use crate::server::ServerState;
@@ -156,9 +156,14 @@ pub async fn get_log(State(state): Server, viewer: MaybeViewer, Query(given): Pa
 
 /// Shows one question to the holder of its link, without a login.
 pub async fn get_question(State(state): Server, Path(token): Path<String>) -> Answer<views::WaitingItem> {
-    let subject = state.access().find_question(&token)?.ok_or_else(used_link)?;
-    let item = state.pool().run(move |opened| Ok(views::find_waiting_item(opened, &subject)?)).await?;
-    item.map(Json).ok_or_else(used_link)
+    let question = state.access().find_question(&token)?.ok_or_else(used_link)?;
+    state.pool().run(move |opened| find_linked_item(opened, &question)).await.map(Json)
+}
+
+/// Finds the question of a link, as long as it waits for an answer.
+pub fn find_linked_item(opened: &OpenedProject, question: &LinkedQuestion) -> Result<views::WaitingItem, RequestError> {
+    let item = views::find_waiting_item(opened, &question.subject)?;
+    item.filter(|item| item.since <= question.created_at && !item.answers.is_empty()).ok_or_else(used_link)
 }
 
 /// Returns the error for a link whose question has an answer.

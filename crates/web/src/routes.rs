@@ -8,7 +8,7 @@ use axum::middleware;
 use axum::routing::{get, post};
 
 use crate::server::ServerState;
-use crate::{guard, page, read, stream, write};
+use crate::{guard, hook_actions, openapi, page, read, stream, write};
 
 /// The largest body of a request.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
@@ -35,11 +35,14 @@ pub fn build_router(state: Arc<ServerState>) -> Router {
         .route("/changes/{id}/merge", post(write::merge_change))
         .route("/changes/{id}/review", post(write::review_change))
         .route("/hooks", get(read::get_hooks))
+        .route("/hooks/{name}/switch", post(hook_actions::switch_hook))
+        .route("/hooks/{name}/test", post(hook_actions::test_hook))
         .route("/cost", get(read::get_cost))
         .route("/log", get(read::get_log))
         .route("/events", get(stream::stream_events))
         .route("/answer", post(write::answer))
         .route("/say", post(write::say))
+        .route("/openapi.json", get(openapi::serve_document))
         .route("/login", post(write::log_in))
         .route("/logout", post(write::log_out))
         .route("/questions/{token}", get(read::get_question).post(write::answer_question));

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader};
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -20,13 +20,13 @@ use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use windlass_app::context::CommandContext;
+use windlass_app::web_access::{AccessRecords, Viewer};
 use windlass_app::{Failure, FailureCode, hints, runner_settings};
 use windlass_config::Config;
 use windlass_engine::Seq;
 use windlass_hooks::SecretMask;
 use windlass_store::Store;
 
-use crate::access::{AccessRecords, Viewer};
 use crate::error::RequestError;
 use crate::pool::StorePool;
 use crate::read::ViewerInfo;
@@ -42,10 +42,6 @@ const MAX_BLOCKING_THREADS: usize = 16;
 /// The interval at which the watch of the log looks whether the server ends.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The address that a server listens at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ListenAddress(pub SocketAddr);
-
 /// The files of a TLS certificate and its key, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
@@ -56,7 +52,8 @@ pub struct TlsFiles {
 /// How a server is reached.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    pub address: SocketAddr,
+    /// The address to listen at; without one, the port of the last time or any free one, for this machine only.
+    pub address: Option<SocketAddr>,
     pub tls: Option<TlsFiles>,
     /// A proxy in front of the server speaks TLS.
     pub behind_proxy: bool,
@@ -156,14 +153,17 @@ impl WebServer {
         let opened = pool.open_project()?;
         let head = opened.store.head().map_err(hints::store_failure)?;
         let mask = runner_settings::build_secret_mask(&Config::load(&project.root)?);
-        let listener = TcpListener::bind(options.address).map_err(|error| listen_failure(&options, &error))?;
-        let local = listener.local_addr().map_err(|error| listen_failure(&options, &error))?;
-        listener.set_nonblocking(true).map_err(|error| listen_failure(&options, &error))?;
+        let access = AccessRecords::for_project(&project)?;
+        let addresses = match options.address {
+            Some(address) => vec![address],
+            None => [access.find_last_port()?.unwrap_or(0), 0].map(|port| (Ipv4Addr::LOCALHOST, port).into()).to_vec(),
+        };
+        let (listener, local) = listen_at(&addresses).map_err(|error| listen_failure(addresses[0], &error))?;
         let (sender, receiver) = watch::channel(head);
         let name = project.root.file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into_owned());
         let state = ServerState {
             pool,
-            access: AccessRecords::for_project(&project)?,
+            access,
             options,
             local,
             project: (name, project.root.to_string_lossy().into_owned()),
@@ -194,6 +194,10 @@ impl WebServer {
         &self.state.access
     }
 
+    pub fn port(&self) -> u16 {
+        self.state.local.port()
+    }
+
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.0.clone()
     }
@@ -207,7 +211,8 @@ impl WebServer {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let watched = self.state.pool.open_project()?;
+        let (watched, access) = (self.state.pool.open_project()?, self.state.access.clone());
+        access.note_start(&self.url(), self.port())?;
         let (head, stopped) = (self.head, self.stop.1.clone());
         let watching = thread::Builder::new()
             .name("log".to_owned())
@@ -230,6 +235,7 @@ impl WebServer {
         // Open streams end with the runtime.
         runtime.shutdown_timeout(Duration::from_millis(500));
         let _ = watching.join();
+        access.note_end()?;
         served.map_err(failed)
     }
 }
@@ -282,13 +288,23 @@ async fn serve_connection(
         .await;
 }
 
+/// Listens at the first address that is free.
+fn listen_at(addresses: &[SocketAddr]) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(addresses)?;
+    listener.set_nonblocking(true)?;
+    let local = listener.local_addr()?;
+    Ok((listener, local))
+}
+
 /// Refuses an address that other machines reach without TLS.
 fn check_exposure(options: &ServerOptions) -> Result<(), Failure> {
-    if options.address.ip().is_loopback() || options.tls.is_some() || options.behind_proxy {
-        return Ok(());
+    match options.address.filter(|address| !address.ip().is_loopback()) {
+        Some(address) if options.tls.is_none() && !options.behind_proxy => {
+            Err(Failure::new(FailureCode::Usage, format!("{address} is reached by other machines, and has no TLS"))
+                .with_hint("give --tls-cert and --tls-key, or --behind-proxy if a proxy in front of it has TLS"))
+        }
+        _ => Ok(()),
     }
-    Err(Failure::new(FailureCode::Usage, format!("{} is reached by other machines, and has no TLS", options.address))
-        .with_hint("give --tls-cert and --tls-key, or --behind-proxy if a proxy in front of it has TLS"))
 }
 
 fn load_certificate(files: &TlsFiles) -> Result<TlsAcceptor, Failure> {
@@ -311,8 +327,8 @@ fn load_certificate(files: &TlsFiles) -> Result<TlsAcceptor, Failure> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-fn listen_failure(options: &ServerOptions, error: &io::Error) -> Failure {
-    let failure = Failure::new(FailureCode::System, format!("cannot listen at {}", options.address)).with_cause(error);
+fn listen_failure(address: SocketAddr, error: &io::Error) -> Failure {
+    let failure = Failure::new(FailureCode::System, format!("cannot listen at {address}")).with_cause(error);
     match error.kind() {
         io::ErrorKind::AddrInUse => failure.with_hint("another program listens there; give another port, or 0 for any"),
         io::ErrorKind::PermissionDenied => failure.with_hint("ports below 1024 need privileges; give a higher one"),

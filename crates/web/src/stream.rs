@@ -15,7 +15,8 @@ use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_core::Stream;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use windlass_app::live_output::LiveOutputReader;
 use windlass_app::views::LogEntry;
@@ -37,6 +38,25 @@ const OUTPUT_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The most lines of one message.
 const MAX_LINES_PER_MESSAGE: usize = 500;
 
+/// The message after which a stream of events is up to date.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub struct StreamReady {
+    /// The position of the last event.
+    pub head: u64,
+}
+
+/// The message that a turn began; its lines follow.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub struct TurnStart {
+    pub seq: u64,
+}
+
+/// Lines of the output of a turn in progress.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub struct OutputLines<'a> {
+    pub lines: &'a [String],
+}
+
 /// A queue of events as a stream.
 pub struct EventQueue(Receiver<Event>);
 
@@ -57,6 +77,12 @@ fn open_stream(receiver: Receiver<Event>) -> EventStream {
 /// Sends an event. Returns false if the client is gone or too slow.
 async fn send_event(queue: &Sender<Event>, event: Event) -> bool {
     matches!(tokio::time::timeout(SLOW_CLIENT_TIMEOUT, queue.send(event)).await, Ok(Ok(())))
+}
+
+/// Sends a message under a name. Returns false if the client is gone or too slow.
+async fn send_message(queue: &Sender<Event>, name: &str, message: &impl Serialize) -> bool {
+    let data = serde_json::to_string(message).unwrap_or_default();
+    send_event(queue, Event::default().event(name).data(data)).await
 }
 
 /// Streams the events of the log after a position.
@@ -109,8 +135,7 @@ async fn send_log(state: &ServerState, after: Option<u64>, queue: &Sender<Event>
         }
         if !is_ready {
             is_ready = true;
-            let ready = Event::default().event("ready").data(json!({"head": position}).to_string());
-            if !send_event(queue, ready).await {
+            if !send_message(queue, "ready", &StreamReady { head: position }).await {
                 return Ok(());
             }
         }
@@ -174,14 +199,12 @@ async fn send_output(state: &ServerState, name: SessionName, queue: &Sender<Even
             .await?;
         reader = piece.reader;
         for lines in piece.lines.chunks(MAX_LINES_PER_MESSAGE) {
-            let event = Event::default().event("lines").data(json!({"lines": lines}).to_string());
-            if !send_event(queue, event).await {
+            if !send_message(queue, "lines", &OutputLines { lines }).await {
                 return Ok(());
             }
         }
         if let Some(seq) = piece.new_turn {
-            let event = Event::default().event("turn").data(json!({"seq": seq}).to_string());
-            if !send_event(queue, event).await {
+            if !send_message(queue, "turn", &TurnStart { seq }).await {
                 return Ok(());
             }
             continue;

@@ -14,13 +14,13 @@ use windlass_app::answers::{AnswerRequest, submit_answer};
 use windlass_app::changes;
 use windlass_app::context::OpenedProject;
 use windlass_app::views::TaskSummary;
+use windlass_app::web_access::Role;
 use windlass_engine::{Authority, Command, EdgeKind, Event, NewTask, TaskId, TaskPatch, TaskResolution};
 use windlass_runner::MergeChecks;
 
-use crate::access::Role;
 use crate::error::RequestError;
 use crate::guard::LoggedIn;
-use crate::read::{Answer, MaybeViewer, ViewerInfo, parse_task, require_viewer, used_link};
+use crate::read::{Answer, MaybeViewer, ViewerInfo, find_linked_item, parse_task, require_viewer, used_link};
 use crate::server::ServerState;
 
 type Server = State<Arc<ServerState>>;
@@ -30,7 +30,7 @@ type Server = State<Arc<ServerState>>;
 pub struct Done {}
 
 /// Runs a command of a viewer with at least this role.
-async fn run_command<T: Send + 'static>(
+pub async fn run_command<T: Send + 'static>(
     state: &ServerState,
     viewer: MaybeViewer,
     role: Role,
@@ -135,10 +135,10 @@ pub async fn answer_question(
     Path(token): Path<String>,
     Json(body): Json<QuestionAnswerBody>,
 ) -> Answer<Done> {
-    let subject = state.access().find_question(&token)?.ok_or_else(used_link)?;
+    let question = state.access().find_question(&token)?.ok_or_else(used_link)?;
     let access = state.access().clone();
     run_command_as(&state, "a link to a question".to_owned(), move |opened| {
-        let item = windlass_app::views::find_waiting_item(opened, &subject)?.ok_or_else(used_link)?;
+        let item = find_linked_item(opened, &question)?;
         if !item.answers.contains(&body.answer) {
             return Err(RequestError::bad_request(&format!("the answers are {}", item.answers.join(", "))));
         }
@@ -146,7 +146,7 @@ pub async fn answer_question(
         if !access.redeem_question(&token)? {
             return Err(used_link());
         }
-        give_answer(opened, subject, &body.answer, body.text)
+        give_answer(opened, question.subject, &body.answer, body.text)
     })
     .await
 }

@@ -9,6 +9,7 @@ pub mod printed_commands;
 pub mod server;
 pub mod terminal;
 pub mod terminal_session;
+pub mod web_page;
 
 use std::ffi::OsStr;
 use std::fmt::{self, Display};

@@ -22,7 +22,7 @@ use windlass_engine::{
 use windlass_expr::TextTemplate;
 use windlass_hooks::{
     HookInput, HookInputFiles, HookResponse, HookRole, HookScript, PipeOutput, RunnableHook, RunnableKind,
-    ShellCommand, bound_report, build_command_report, response, summarize_output,
+    ShellCommand, bound_report, build_command_report, notice, response, summarize_output,
 };
 use windlass_process::{CapturedOutput, ProgramExit, ProgramOutcome, ProgramStartError};
 use windlass_store::EventFilter;
@@ -195,6 +195,11 @@ impl EffectRunner<'_> {
         let is_told = matches!(hook.kind, RunnableKind::Command(_) | RunnableKind::Http(_));
         if is_told && run.judges_finished_work() {
             run.values = self.gate_context(&run)?;
+        }
+        if run.is_notice()
+            && let Some(subject) = notice::waiting_subject(&run.values)
+        {
+            run.values["answer_url"] = json!((self.settings.answer_links)(subject));
         }
         // Attempts before a crash count.
         let mut failures = effect.attempts.saturating_sub(1);

@@ -2,7 +2,6 @@
 
 mod forge;
 mod import;
-pub mod rewrite;
 
 use std::path::PathBuf;
 

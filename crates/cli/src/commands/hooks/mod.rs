@@ -8,7 +8,6 @@ mod show;
 mod stop_hooks;
 mod switch;
 mod trial;
-mod trial_input;
 
 use clap::Subcommand;
 use windlass_app::context::CommandContext;

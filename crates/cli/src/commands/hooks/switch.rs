@@ -6,6 +6,7 @@
 //! - It never trusts the result: a person reviews it first, as after any other change.
 
 use serde_json::{Value, json};
+use windlass_app::config_file::replace_config_file;
 use windlass_app::context::CommandContext;
 use windlass_app::hook_switch::{SwitchableHook, refuse_agent_caller};
 use windlass_app::trust::{self, TrustState};
@@ -15,7 +16,6 @@ use windlass_engine::HookId;
 use windlass_text as text;
 
 use super::stop_hooks;
-use crate::commands::config::rewrite;
 use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, clap::Args)]
@@ -61,7 +61,7 @@ pub fn run_hooks_switch(context: &CommandContext, which: &Args, on: bool, out: &
         hook.edit_config(&config, on).map_err(|obstacle| hook.explain_edit_obstacle(&config, on, &obstacle))?;
     told.change = Some(TextDifference::between(config.text(), edited.text()));
     if !which.dry_run {
-        rewrite::replace_config_file(&project, &config, edited.text())?;
+        replace_config_file(&project, &config, edited.text())?;
         told.written = true;
         told.trust = Some(trust::find_trust_state(&project, &Config::load(&project.root)?)?);
     }

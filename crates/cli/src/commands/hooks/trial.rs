@@ -1,26 +1,29 @@
 //! `windlass hooks test`: shows the input of the hooks at a point, and runs them with `--run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use windlass_app::context::CommandContext;
-use windlass_app::hook_trial::{HookTrial, HookTrialRunner};
+use windlass_app::hook_trial::input::{TrialPayload, build_trial_input};
+use windlass_app::hook_trial::{HookTrial, HookTrialRunner, list_testable_hooks};
 use windlass_app::trust::{self, TrustState};
 use windlass_app::{Failure, FailureCode, execution, hints};
 use windlass_bridge::BridgeAgent;
-use windlass_config::listing::{ListedHook, WorkSubject, list_hooks_at};
-use windlass_config::{Config, HookSpec, plan};
+use windlass_config::Config;
 use windlass_engine::HookPoint;
 use windlass_process::RunControl;
 use windlass_text as text;
 
 use super::list;
-use super::trial_input::{TrialInput, build_trial_input};
+use crate::commands::input::read_bytes;
 use crate::output::{CommandResult, Output, Tone};
 use crate::usage;
 
 /// The column in which values begin.
 const VALUE_COLUMN: usize = 15;
+/// The longest accepted payload.
+const MAX_PAYLOAD_BYTES: usize = 16 * 1024 * 1024;
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass hooks test stop                                  show input only
@@ -67,42 +70,20 @@ pub fn run_hooks_test(context: &CommandContext, args: Args, out: &mut Output) ->
             .with_trust_option()
             .into());
     }
-    let TrialInput { mut values, request } = build_trial_input(args.payload.as_deref(), &args.point, args.agent)?;
-    if values["project_dir"] == "" {
-        values["project_dir"] = json!(project.root.to_string_lossy());
-    }
-    let kind = args.kind.clone().or_else(|| values["task"]["type"].as_str().map(str::to_owned));
+    let payload = args.payload.as_deref().map(read_payload_file).transpose()?;
+    let mut input = build_trial_input(payload.as_ref(), &args.point, args.agent)?;
     if let Some(name) = list::check_known_name(args.works.clone(), "agent", &list::agent_names(&config))? {
-        values["agent"] = json!(name);
-        values["agent_name"] = json!(name);
+        input.values["agent"] = json!(name);
+        input.values["agent_name"] = json!(name);
     }
-    let who =
-        WorkSubject { kind: kind.filter(|kind| !kind.is_empty()), agent: values["agent"].as_str().map(str::to_owned) };
-    let registry = plan::pure_rules(&config).map_err(Failure::from)?.registry;
-    let planned = list_hooks_at(&config, &registry, &who, &args.point);
-    let written = planned.rows.iter().filter_map(|row| match row {
-        ListedHook::Configured(hook) if args.hook.as_ref().is_none_or(|name| *name == hook.name) => Some(*hook),
-        _ => None,
-    });
-    let written: Vec<&HookSpec> =
-        written.filter(|hook| plan::runnable_hook(hook).is_some() && hook.is_enabled()).collect();
-    if written.is_empty() {
-        let failure = Failure::new(FailureCode::NotFound, format!("no hook at {} can be tried", args.point));
-        let usual = planned.rows.iter().find(|row| matches!(row, ListedHook::Default { worktrees: true }));
-        let failure = match usual {
-            Some(row) => failure.with_cause(format!(
-                "`{}` runs there for tasks in worktrees, and only a session that submits its work runs it",
-                row.name()
-            )),
-            None => failure,
-        };
-        return Err(failure.with_hint("`windlass hooks list` shows what runs where").into());
-    }
+    let mut subject = input.complete_values(&project);
+    subject.kind = args.kind.clone().or(subject.kind);
+    let hooks = list_testable_hooks(&config, &subject, &args.point, args.hook.as_deref())?;
     let listening = if args.run { Some(execution::listen_to_signals()?) } else { None };
     let control = listening.as_ref().map_or_else(RunControl::new, |(control, _)| control.clone());
     let point = args.point.clone();
-    let runner = HookTrialRunner::new((&project, &config), point, (values, request), control.clone())?;
-    for hook in written {
+    let runner = HookTrialRunner::new((&project, &config), point, input, control.clone())?;
+    for hook in hooks {
         let trial = runner.try_hook(hook, args.run)?;
         show_hook_trial(&trial, &args.point, &runner, out)?;
         if control.is_cancelled() {
@@ -111,6 +92,15 @@ pub fn run_hooks_test(context: &CommandContext, args: Args, out: &mut Output) ->
         }
     }
     Ok(())
+}
+
+fn read_payload_file(path: &Path) -> Result<TrialPayload, Failure> {
+    let hint = "a payload for a trial can be shorter: leave out what no hook reads";
+    let bytes = read_bytes(path, MAX_PAYLOAD_BYTES, hint)?;
+    let mut payload = TrialPayload { value: json!({}), name: path.display().to_string() };
+    payload.value = serde_json::from_slice(&bytes)
+        .map_err(|error| payload.failure(error.to_string(), "write it as {\"iteration\": 1, …}"))?;
+    Ok(payload)
 }
 
 fn interrupted_failure() -> Failure {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_app::project::Project;
+use windlass_app::web_access::{AccessRecords, Role};
 use windlass_app::{Failure, FailureCode};
-use windlass_web::{AccessRecords, Role};
 
+use super::qr_code;
 use crate::output::{CommandResult, Output};
 use crate::usage;
 
@@ -30,6 +31,9 @@ pub struct Args {
     /// Print a token for a program instead of a link
     #[arg(long)]
     token: bool,
+    /// Show the link as a QR code, for a phone
+    #[arg(long, conflicts_with = "token")]
+    qr: bool,
 }
 
 const LINK_VALIDITY: Duration = Duration::from_secs(600);
@@ -41,11 +45,7 @@ fn role_parser() -> impl clap::builder::TypedValueParser<Value = Role> {
 
 pub fn run_invite(project: &Project, args: &Args, out: &mut Output) -> CommandResult {
     let access = AccessRecords::for_project(project)?;
-    let Some(url) = access.find_url()? else {
-        return Err(Failure::new(FailureCode::Refused, "the page has never been served")
-            .with_hint("`windlass serve` serves it; give the command again then")
-            .into());
-    };
+    let url = access.find_url()?.ok_or_else(unserved_failure)?;
     let valid = args.valid.unwrap_or(if args.token { TOKEN_VALIDITY } else { LINK_VALIDITY });
     let millis = i64::try_from(valid.as_millis()).unwrap_or(i64::MAX);
     if args.token {
@@ -59,6 +59,13 @@ pub fn run_invite(project: &Project, args: &Args, out: &mut Output) -> CommandRe
     let login = format!("{url}/#code={}", link.code.text());
     match out.is_json() {
         true => out.print_json(&json!({"login": login, "may": args.may.name()})),
+        false if args.qr => qr_code::print_qr_code(&login, out),
         false => out.print_line(login),
     }
+}
+
+/// Returns the failure for a page that is not served.
+pub fn unserved_failure() -> Failure {
+    Failure::new(FailureCode::Refused, "the page is not served now")
+        .with_hint("`windlass serve` in another terminal serves it")
 }

@@ -1,6 +1,8 @@
 //! `windlass serve`: serves the web page of a project.
 
 mod invite;
+mod qr_code;
+mod question;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,9 +11,10 @@ use clap::Subcommand;
 use serde_json::json;
 use windlass_app::context::CommandContext;
 use windlass_app::hook_switch::refuse_agent_caller;
+use windlass_app::web_access::Role;
 use windlass_app::{Failure, FailureCode, environment};
 use windlass_process::{RunControl, open_in_browser, signals};
-use windlass_web::{Role, ServerOptions, TlsFiles, WebServer};
+use windlass_web::{ServerOptions, TlsFiles, WebServer};
 
 use crate::output::{EarlyExit, MessageWriter, Output};
 
@@ -33,9 +36,9 @@ within a minute.")]
 pub struct Args {
     #[command(subcommand)]
     command: Option<ServeCommand>,
-    /// Listen at this HOST:PORT or PORT [default: 127.0.0.1, any free port]
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", hide_default_value = true, value_parser = parse_address)]
-    listen: SocketAddr,
+    /// Listen at this HOST:PORT or PORT [default: 127.0.0.1, the last port]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
+    listen: Option<SocketAddr>,
     /// Open the page in the browser
     #[arg(long)]
     open: bool,
@@ -57,6 +60,8 @@ pub struct Args {
 enum ServeCommand {
     /// Print a link or a token for a person or a program
     Invite(invite::Args),
+    /// Print a link to one question, which answers it once
+    Question(question::Args),
 }
 
 /// Parses an address; a port alone stands for this machine.
@@ -71,16 +76,20 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
 pub fn run_serve(context: &CommandContext, args: Args, out: &mut Output) -> Result<u8, EarlyExit> {
     let project = context.find_project()?;
     refuse_agent_caller(context, &project, "serve the page")?;
-    if let Some(ServeCommand::Invite(args)) = args.command {
-        invite::run_invite(&project, &args, out)?;
-        return Ok(0);
+    match args.command {
+        Some(ServeCommand::Invite(args)) => {
+            return invite::run_invite(&project, &args, out).map(|()| 0).map_err(Into::into);
+        }
+        Some(ServeCommand::Question(args)) => {
+            return question::run_question(context, &args, out).map(|()| 0).map_err(Into::into);
+        }
+        None => {}
     }
     let tls = args.tls_cert.zip(args.tls_key).map(|(certificate, key)| TlsFiles { certificate, key });
     let options =
         ServerOptions { address: args.listen, tls, behind_proxy: args.behind_proxy, hosts: args.host.clone() };
     let server = WebServer::bind(context, options)?;
     let url = server.url();
-    server.access().set_url(&url)?;
     let link = server.access().create_login_link(&environment::user_name(), Role::Manage, LOGIN_LINK_MILLIS)?;
     let login = format!("{url}/#code={}", link.code.text());
     let (control, stop) = (RunControl::new(), server.stop_handle());

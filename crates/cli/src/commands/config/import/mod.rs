@@ -11,6 +11,7 @@ mod findings;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use windlass_app::config_file::replace_config_file;
 use windlass_app::context::CommandContext;
 use windlass_app::{Failure, FailureCode};
 use windlass_config as config;
@@ -18,7 +19,6 @@ use windlass_config::import::{self, ConfigAdditions, HookImport, ImportDialect};
 use windlass_config::{Config, ConfigError};
 
 use self::findings::ImportFindings;
-use super::rewrite::replace_config_file;
 use crate::output::{CommandResult, Output};
 
 #[derive(Debug, clap::Args)]

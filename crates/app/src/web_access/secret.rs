@@ -4,7 +4,8 @@ use std::fmt::{self, Debug};
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use windlass_app::{Failure, execution};
+
+use crate::{Failure, execution};
 
 /// A random secret of 128 bits, in hexadecimal digits.
 #[derive(Clone, PartialEq, Eq)]

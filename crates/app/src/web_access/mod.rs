@@ -9,7 +9,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use records::{AccessRecords, Viewer};
+pub use records::{AccessRecords, LinkedQuestion, Viewer};
 pub use secret::Secret;
 
 /// What a viewer may do. Each role includes the ones before it.

@@ -1,10 +1,13 @@
 //! Trials of hooks: their input, and their result.
 
+pub mod input;
+
 use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use windlass_bridge::AgentHookRequest;
+use windlass_config::listing::{ListedHook, WorkSubject, list_hooks_at};
 use windlass_config::{Config, HookSpec, plan};
 use windlass_engine::{HookOutcome, HookPoint, HookReport};
 use windlass_hooks::{
@@ -14,6 +17,7 @@ use windlass_hooks::{
 use windlass_process::{RunControl, run_program as start};
 use windlass_runner::test_command;
 
+use self::input::TrialInput;
 use crate::project::Project;
 use crate::{Failure, FailureCode, environment, execution, runner_settings};
 
@@ -45,6 +49,36 @@ impl HookTrial<'_> {
     }
 }
 
+/// Lists the hooks at a point that a trial can run, or only the one with a name.
+pub fn list_testable_hooks<'c>(
+    config: &'c Config,
+    subject: &WorkSubject,
+    point: &HookPoint,
+    name: Option<&str>,
+) -> Result<Vec<&'c HookSpec>, Failure> {
+    let registry = plan::pure_rules(config).map_err(Failure::from)?.registry;
+    let planned = list_hooks_at(config, &registry, subject, point);
+    let written = planned.rows.iter().filter_map(|row| match row {
+        ListedHook::Configured(hook) if name.is_none_or(|name| *name == *hook.name) => Some(*hook),
+        _ => None,
+    });
+    let written: Vec<&HookSpec> =
+        written.filter(|hook| plan::runnable_hook(hook).is_some() && hook.is_enabled()).collect();
+    if !written.is_empty() {
+        return Ok(written);
+    }
+    let failure = Failure::new(FailureCode::NotFound, format!("no hook at {point} can be tried"));
+    let default = planned.rows.iter().find(|row| matches!(row, ListedHook::Default { worktrees: true }));
+    let failure = match default {
+        Some(row) => failure.with_cause(format!(
+            "`{}` runs there for tasks in worktrees, and only a session that submits its work runs it",
+            row.name()
+        )),
+        None => failure,
+    };
+    Err(failure.with_hint("`windlass hooks list` shows what runs where"))
+}
+
 /// A runner for trials outside any session. Trials are not recorded.
 pub struct HookTrialRunner<'a> {
     project: &'a Project,
@@ -63,12 +97,13 @@ impl<'a> HookTrialRunner<'a> {
     pub fn new(
         (project, config): (&'a Project, &Config),
         point: HookPoint,
-        (values, request): (Value, Option<AgentHookRequest>),
+        input: TrialInput,
         control: RunControl,
     ) -> Result<Self, Failure> {
         let (records, mask) =
             (project.create_record_directory(RECORDS_DIRECTORY)?, runner_settings::build_secret_mask(config));
         let test_command = config.settings.test_command.as_ref().map(|command| command.value.clone());
+        let TrialInput { values, request } = input;
         Ok(Self { project, point, values, request, records, mask, control, test_command })
     }
 

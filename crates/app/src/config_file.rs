@@ -6,12 +6,13 @@
 
 use std::io;
 
-use windlass_app::atomic_file::{self, FileReaders};
-use windlass_app::project::Project;
-use windlass_app::{Failure, FailureCode, project_setup};
 use windlass_config as config;
 use windlass_config::{Config, ConfigSource};
 use windlass_process::file;
+
+use crate::atomic_file::{self, FileReaders};
+use crate::project::Project;
+use crate::{Failure, FailureCode, project_setup};
 
 /// Replaces the configuration atomically, provided that the file still has the content of `config`.
 pub fn replace_config_file(project: &Project, config: &Config, text: &str) -> Result<(), Failure> {

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use windlass_app::atomic_file::{self, FileReaders};
-use windlass_app::project::Project;
-use windlass_app::{Failure, FailureCode, environment};
 use windlass_process::file;
 
 use super::Role;
 use super::secret::{Secret, digest_text, is_same_digest};
+use crate::atomic_file::{self, FileReaders};
+use crate::project::Project;
+use crate::{Failure, FailureCode, environment};
 
 /// The largest file of records.
 const MAX_RECORD_BYTES: u64 = 1024 * 1024;
@@ -25,6 +25,8 @@ const MAX_LOGINS: usize = 200;
 const MAX_CODES: usize = 200;
 /// How long a browser stays logged in.
 const LOGIN_MILLIS: i64 = 30 * 86_400_000;
+/// The longest life of a link to a question.
+const QUESTION_LINK_MILLIS: i64 = 7 * 86_400_000;
 
 /// A person or a program that is logged in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,10 +41,11 @@ pub struct LoginLink {
     pub code: Secret,
 }
 
-/// A link to one question.
-#[derive(Debug, Clone)]
-pub struct QuestionLink {
-    pub token: Secret,
+/// The question that a link is about. The link answers only a question that was asked before the link was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkedQuestion {
+    pub subject: String,
+    pub created_at: i64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,14 +63,17 @@ struct QuestionRecord {
     /// The task or the session that the question is about.
     subject: String,
     digest: String,
+    created_at: i64,
     expires_at: i64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct RecordFile {
-    /// The address under which the page was served last.
+    /// The address under which the page is served.
     url: Option<String>,
+    /// The port at which the page was served last.
+    port: Option<u16>,
     /// People and programs that are logged in.
     logins: Vec<LoginRecord>,
     /// Codes that log in once.
@@ -100,12 +106,22 @@ impl AccessRecords {
         &self.cookie
     }
 
-    /// Notes the address under which the page is served.
-    pub fn set_url(&self, url: &str) -> Result<(), Failure> {
-        self.change_records(|records| records.url = Some(url.to_owned()))
+    /// Notes the address and the port at which the page is served.
+    pub fn note_start(&self, url: &str, port: u16) -> Result<(), Failure> {
+        self.change_records(|records| (records.url, records.port) = (Some(url.to_owned()), Some(port)))
     }
 
-    /// Returns the address under which the page was served last.
+    /// Notes that the page is served no more.
+    pub fn note_end(&self) -> Result<(), Failure> {
+        self.change_records(|records| records.url = None)
+    }
+
+    /// Returns the port at which the page was served last, so that links and bookmarks stay valid.
+    pub fn find_last_port(&self) -> Result<Option<u16>, Failure> {
+        self.read_records().map(|records| records.port)
+    }
+
+    /// Returns the address under which the page is served.
     pub fn find_url(&self) -> Result<Option<String>, Failure> {
         self.read_records().map(|records| records.url)
     }
@@ -154,21 +170,24 @@ impl AccessRecords {
         self.change_records(|records| records.logins.retain(|record| !is_same_digest(&record.digest, &digest)))
     }
 
-    /// Makes a link to the question about a task or a session.
-    pub fn create_question_link(&self, subject: &str, valid_millis: i64) -> Result<QuestionLink, Failure> {
+    /// Makes a link to the question about a task or a session. Returns none while the page is not served.
+    pub fn create_question_link(&self, subject: &str) -> Result<Option<String>, Failure> {
+        let Some(url) = self.find_url()? else { return Ok(None) };
         let token = Secret::generate()?;
-        let expires_at = now().saturating_add(valid_millis);
-        let record = QuestionRecord { subject: subject.to_owned(), digest: token.digest(), expires_at };
+        let created_at = now();
+        let expires_at = created_at.saturating_add(QUESTION_LINK_MILLIS);
+        let record = QuestionRecord { subject: subject.to_owned(), digest: token.digest(), created_at, expires_at };
         self.change_records(|records| push_bounded(&mut records.questions, record, MAX_CODES))?;
-        Ok(QuestionLink { token })
+        Ok(Some(format!("{url}/answer#{}", token.text())))
     }
 
-    /// Finds the subject of a question link.
-    pub fn find_question(&self, token: &str) -> Result<Option<String>, Failure> {
+    /// Finds the subject of a question link, and the time at which the link was made.
+    pub fn find_question(&self, token: &str) -> Result<Option<LinkedQuestion>, Failure> {
         let digest = digest_text(token);
         let records = self.read_records()?;
         let is_own = |record: &&QuestionRecord| is_same_digest(&record.digest, &digest) && record.expires_at > now();
-        Ok(records.questions.into_iter().find(|record| is_own(&record)).map(|record| record.subject))
+        let found = records.questions.into_iter().find(|record| is_own(&record));
+        Ok(found.map(|record| LinkedQuestion { subject: record.subject, created_at: record.created_at }))
     }
 
     /// Ends a question link. Returns false if another answer has used it.

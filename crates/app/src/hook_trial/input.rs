@@ -3,17 +3,27 @@
 //! Invariant: a value that is put into a command unquoted has the form that it has in the log. A payload may come from
 //! anywhere, and the shell would run a session name with a semicolon.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
-use windlass_app::{Failure, FailureCode};
 use windlass_bridge::{AgentHookEvent, AgentHookRequest, BridgeAgent};
+use windlass_config::listing::WorkSubject;
 use windlass_engine::{EventContext, EventType, HookPoint, ParseIdError, SessionName, TaskId};
 
-use crate::commands::input::read_bytes;
+use crate::project::Project;
+use crate::{Failure, FailureCode};
 
-/// The longest accepted payload.
-const MAX_PAYLOAD_BYTES: usize = 16 * 1024 * 1024;
+/// The payload that a person gives for a trial.
+pub struct TrialPayload {
+    pub value: Value,
+    /// Its name in errors, such as `payload.json`.
+    pub name: String,
+}
+
+impl TrialPayload {
+    pub fn failure(&self, cause: impl Into<String>, hint: &str) -> Failure {
+        let message = format!("cannot use the payload `{}`", self.name);
+        Failure::new(FailureCode::Usage, message).with_cause(cause.into()).with_hint(hint)
+    }
+}
 
 /// The input of the hooks of a trial.
 pub struct TrialInput {
@@ -23,13 +33,25 @@ pub struct TrialInput {
     pub request: Option<AgentHookRequest>,
 }
 
+impl TrialInput {
+    /// Completes the values with the project, and returns the kind of work that they describe.
+    pub fn complete_values(&mut self, project: &Project) -> WorkSubject {
+        let values = &mut self.values;
+        if values["project_dir"] == "" {
+            values["project_dir"] = json!(project.root.to_string_lossy());
+        }
+        let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        WorkSubject { kind: text(&values["task"]["type"]), agent: values["agent"].as_str().map(str::to_owned) }
+    }
+}
+
 /// Fields that identify the conversation in payloads of agents. Windlass's own fields have other names.
 const AGENT_PAYLOAD_FIELDS: [&str; 4] = ["session_id", "conversation_id", "sessionId", "hook_event_name"];
 
 /// Builds the input of a trial. It is a call of an agent if the point knows only calls, if `agent` is given or if the payload
 /// looks like one; else it is an event of the loop.
 pub fn build_trial_input(
-    payload: Option<&Path>,
+    payload: Option<&TrialPayload>,
     point: &HookPoint,
     agent: Option<BridgeAgent>,
 ) -> Result<TrialInput, Failure> {
@@ -39,13 +61,15 @@ pub fn build_trial_input(
         let failure = Failure::new(FailureCode::Usage, format!("{} never calls at {point}", agent.title()));
         return Err(failure.with_hint(format!("agents call at {}", points.join(", "))));
     }
-    let given = payload.map(|path| read_payload_file(path).map(|given| (path, given))).transpose()?;
+    if let Some(payload) = payload.filter(|payload| !payload.value.is_object()) {
+        return Err(payload.failure("it is not a JSON object", "write it as {\"iteration\": 1, …}"));
+    }
     let says = |given: &Value| AGENT_PAYLOAD_FIELDS.iter().any(|field| given.get(field).is_some());
     let only_calls = point.event_types().first() == Some(&EventType::BridgeCalled);
-    let is_call = only_calls || agent.is_some() || given.as_ref().is_some_and(|(_, given)| says(given));
+    let is_call = only_calls || agent.is_some() || payload.is_some_and(|payload| says(&payload.value));
     match event.filter(|_| is_call) {
         Some(event) => {
-            let said = given.as_ref().map_or_else(|| "{}".to_owned(), |(_, given)| given.to_string());
+            let said = payload.map_or_else(|| "{}".to_owned(), |payload| payload.value.to_string());
             let request = match agent {
                 Some(agent) => AgentHookRequest::parse_payload(agent, event, said.as_bytes()),
                 None => AgentHookRequest::parse_unnamed_payload(event, said.as_bytes(), |_| false),
@@ -53,26 +77,12 @@ pub fn build_trial_input(
             let request = request.map_err(|error| Failure::from_error(FailureCode::Usage, &error))?;
             Ok(TrialInput { values: EventContext::values_of_call(&request.call), request: Some(request) })
         }
-        None => Ok(TrialInput { values: build_hook_values(given, point)?, request: None }),
+        None => Ok(TrialInput { values: build_hook_values(payload, point)?, request: None }),
     }
-}
-
-fn payload_failure(path: &Path, cause: impl Into<String>) -> Failure {
-    Failure::new(FailureCode::Usage, format!("cannot use the payload `{}`", path.display())).with_cause(cause.into())
-}
-
-fn read_payload_file(path: &Path) -> Result<Value, Failure> {
-    let bytes =
-        read_bytes(path, MAX_PAYLOAD_BYTES, "a payload for a trial can be shorter: leave out what no hook reads")?;
-    let given: Value = serde_json::from_slice(&bytes).map_err(|error| payload_failure(path, error.to_string()))?;
-    if !given.is_object() {
-        return Err(payload_failure(path, "it is not a JSON object").with_hint("write it as {\"iteration\": 1, …}"));
-    }
-    Ok(given)
 }
 
 /// Returns the values for hooks, with the payload merged over the defaults.
-fn build_hook_values(given: Option<(&Path, Value)>, point: &HookPoint) -> Result<Value, Failure> {
+fn build_hook_values(payload: Option<&TrialPayload>, point: &HookPoint) -> Result<Value, Failure> {
     let mut values = EventContext::empty_values();
     values["point"] = json!(point.name());
     let event = match point {
@@ -80,9 +90,9 @@ fn build_hook_values(given: Option<(&Path, Value)>, point: &HookPoint) -> Result
         point => point.event_types().first().map_or("", |event| event.name()),
     };
     values["event"]["type"] = json!(event);
-    let Some((path, given)) = given else { return Ok(values) };
-    merge_json_values(&mut values, given);
-    check_id_fields(&values).map_err(|(cause, hint)| payload_failure(path, cause).with_hint(hint))?;
+    let Some(payload) = payload else { return Ok(values) };
+    merge_json_values(&mut values, payload.value.clone());
+    check_id_fields(&values).map_err(|(cause, hint)| payload.failure(cause, hint))?;
     // Aliases get the value of the field, unless the payload has them too.
     for (name, of) in [("task_id", "id"), ("taskId", "id"), ("task_content", "content")] {
         if values[name] == "" && values["task"][of].is_string() {

@@ -1,0 +1,252 @@
+//! `windlass serve`: logins, roles, and requests that are refused.
+
+use std::io::{BufRead, Read, Write};
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::TestWorld;
+use crate::support::web_page::ServedPage;
+use crate::test_run::create_agent_project;
+
+const JSON_BODY: &str = "Content-Type: application/json";
+
+#[test]
+fn login_code_works_once_and_sets_strict_cookie() {
+    let world = TestWorld::new();
+    let page = ServedPage::new(&world, &[]);
+    assert_eq!(page.get("/api/now", "").error(), (401, "not_logged_in".to_owned()));
+    assert_eq!(page.get("/api/now", &page.code).status, 401);
+    let answer = page.log_in();
+    assert_eq!((answer.status, &answer.json()["role"]), (200, &json!("manage")));
+    let cookie = answer.header("set-cookie").to_owned();
+    for part in ["__Host-windlass-", "Path=/", "Secure", "HttpOnly", "SameSite=Strict"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    assert_eq!(page.log_in().error(), (401, "login".to_owned()));
+    let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
+    let host = format!("Host: {}", page.host);
+    let get = |path: &str| page.send_raw(&format!("GET {path}"), &[host.clone(), cookie.clone()], "");
+    assert_eq!(get("/api/now").status, 200);
+    let headers = [host.clone(), cookie.clone(), JSON_BODY.to_owned(), format!("Origin: http://{}", page.host)];
+    assert_eq!(page.send_raw("POST /api/logout", &headers, "{}").status, 200);
+    assert_eq!(get("/api/now").status, 401);
+}
+
+#[test]
+fn access_records_have_digests_and_no_secret() {
+    let world = TestWorld::new();
+    let page = ServedPage::new(&world, &[]);
+    let token = ServedPage::create_token(&world, "look");
+    let directory = world.directory.parent().unwrap().join("state/web");
+    let mut files = 0;
+    for file in std::fs::read_dir(&directory).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        assert!(!text.contains(&token) && !text.contains(&page.code), "{text}");
+        files += 1;
+    }
+    assert_eq!(files, 2, "the records and their lock");
+}
+
+#[test]
+fn request_under_foreign_host_is_refused() {
+    let world = TestWorld::new();
+    let page = ServedPage::new(&world, &[]);
+    let send = |headers: &[&str]| {
+        let headers: Vec<String> = headers.iter().map(|&header| header.to_owned()).collect();
+        page.send_raw("GET /", &headers, "").status
+    };
+    let own = format!("Host: {}", page.host);
+    assert_eq!(send(&[&own]), 200);
+    assert_eq!(send(&[&format!("Host: localhost:{}", page.port())]), 200);
+    assert_eq!(send(&["Host: evil.example"]), 421);
+    assert_eq!(send(&[&format!("Host: evil.example:{}", page.port())]), 421);
+    assert_eq!(send(&[&own, "Host: evil.example"]), 400);
+    assert_eq!(send(&[]), 400);
+}
+
+#[test]
+fn change_from_another_page_is_refused() {
+    let world = TestWorld::new();
+    let page = ServedPage::new(&world, &[]);
+    let answer = page.log_in();
+    let cookie = format!("Cookie: {}", answer.header("set-cookie").split(';').next().unwrap());
+    let own_origin = format!("Origin: http://{}", page.host);
+    let send = |headers: &[&str]| {
+        let mut lines = vec![format!("Host: {}", page.host), cookie.clone()];
+        lines.extend(headers.iter().map(|&header| header.to_owned()));
+        let answer = page.send_raw("POST /api/tasks", &lines, r#"{"goal": "Mend the pump"}"#);
+        assert_eq!(answer.header("access-control-allow-origin"), "");
+        answer.status
+    };
+    assert_eq!(send(&[JSON_BODY, "Origin: http://evil.example"]), 403);
+    assert_eq!(send(&[JSON_BODY, "Origin: null"]), 403);
+    assert_eq!(send(&[JSON_BODY, &own_origin, "Sec-Fetch-Site: cross-site"]), 403);
+    assert_eq!(send(&[JSON_BODY, &own_origin, "Sec-Fetch-Site: same-site"]), 403);
+    assert_eq!(send(&[JSON_BODY]), 403, "a browser names the origin");
+    assert_eq!(send(&["Content-Type: text/plain", &own_origin]), 415);
+    assert_eq!(send(&["Content-Type: application/x-www-form-urlencoded", &own_origin]), 415);
+    assert_eq!(world.json_lines(&["task", "list"]).len(), 0);
+    assert_eq!(send(&[JSON_BODY, &own_origin, "Sec-Fetch-Site: same-origin"]), 200);
+    assert_eq!(world.json_lines(&["task", "list"]).len(), 1);
+}
+
+#[test]
+fn role_limits_the_requests_of_viewer() {
+    let world = TestWorld::with_tasks(&["Mend the pump"]);
+    let page = ServedPage::new(&world, &[]);
+    let [look, answer, manage] = ["look", "answer", "manage"].map(|role| ServedPage::create_token(&world, role));
+    for token in [&look, &answer, &manage] {
+        assert_eq!(page.get("/api/tasks", token).json()["tasks"][0]["id"], "T1");
+    }
+    let question = json!({"subject": "T1", "answer": "continue"});
+    assert_eq!(page.post("/api/answer", &look, &question).error(), (403, "role".to_owned()));
+    let new = json!({"goal": "Paint it"});
+    assert_eq!(page.post("/api/tasks", &answer, &new).error(), (403, "role".to_owned()));
+    assert_eq!(page.post("/api/tasks", &manage, &new).json()["id"], "T2");
+    let created = world.json_lines(&["events", "--type", "task_created"]);
+    assert_eq!(created[1]["actor"], "person:robot", "{}", created[1]);
+}
+
+#[test]
+fn large_body_and_unknown_field_are_refused() {
+    let world = TestWorld::new();
+    let page = ServedPage::new(&world, &[]);
+    let token = ServedPage::create_token(&world, "manage");
+    assert_eq!(page.post("/api/tasks", &token, &json!({"goal": "x".repeat(1024 * 1024)})).status, 413);
+    let answer = page.post("/api/tasks", &token, &json!({"goal": "x", "autor": "me"}));
+    assert_eq!(answer.status, 422, "{}", answer.text);
+    assert!(answer.json()["cause"].to_string().contains("autor"), "{}", answer.text);
+    assert_eq!(page.get("/api/nothing", &token).error(), (404, "not_found".to_owned()));
+    assert_eq!(page.get("/api/tasks/T99", &token).status, 404);
+    assert_eq!(page.get("/api/tasks?limit=many", &token).error(), (400, "usage".to_owned()));
+}
+
+#[test]
+fn page_may_run_its_own_script_only() {
+    let world = TestWorld::new();
+    let page = ServedPage::new(&world, &[]);
+    for path in ["/", "/tasks/T1", "/answer"] {
+        let answer = page.get(path, "");
+        assert_eq!(answer.status, 200);
+        let policy = answer.header("content-security-policy");
+        for part in ["default-src 'none'", "script-src 'self';", "require-trusted-types-for 'script'", "frame-ancestors 'none'"] {
+            assert!(policy.contains(part), "{policy}");
+        }
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert!(!answer.text.contains("<script>") && !answer.text.contains(" style="), "{}", answer.text);
+    }
+    assert_eq!(page.get("/", "").header("x-content-type-options"), "nosniff");
+    assert_eq!(page.get("/", "").header("referrer-policy"), "no-referrer");
+    assert_eq!(page.get("/api/now", "").header("cache-control"), "no-store");
+}
+
+#[test]
+fn address_for_other_machines_needs_tls() {
+    let world = TestWorld::new();
+    let error = world.expect_failure(&["serve", "--listen", "0.0.0.0:0"]);
+    assert!(error.contains("has no TLS") && error.contains("--tls-cert"), "{error}");
+    let error = world.expect_failure(&["serve", "--tls-cert", "a.pem", "--tls-key", "b.pem"]);
+    assert!(error.contains("cannot use `a.pem`"), "{error}");
+}
+
+#[test]
+fn request_of_agent_is_refused() {
+    let world = create_agent_project("", "");
+    let page = ServedPage::new(&world, &[]);
+    let token = ServedPage::create_token(&world, "manage");
+    let request = format!(
+        "POST /api/tasks HTTP/1.0\\r\\nHost: {}\\r\\nAuthorization: Bearer {token}\\r\\n\
+         Content-Type: application/json\\r\\nContent-Length: 14\\r\\n\\r\\n{{\\\"goal\\\":\\\"own\\\"}}",
+        page.host
+    );
+    world.write(
+        "agent.sh",
+        format!(
+            "cat > prompt; env > variables; exec 3<>/dev/tcp/127.0.0.1/{}; printf \"{request}\" >&3; cat <&3 > answer; \
+             echo '<promise>COMPLETE</promise>'",
+            page.port()
+        ),
+    );
+    let ran = world.run(&["run", "Mend the pump", "--agent", "command:bash agent.sh"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let answer = world.read_file("answer");
+    assert!(answer.starts_with("HTTP/1.0 403") && answer.contains("from an agent or a hook"), "{answer}");
+    assert!(!world.read_file("variables").contains(&token));
+    let error = world.read_file("answer");
+    assert!(!error.contains("own"), "{error}");
+}
+
+#[test]
+fn agent_cannot_invite_or_serve() {
+    let world = create_agent_project(
+        "",
+        "for words in 'serve' 'serve invite me' 'serve question T1'; do windlass $words >> said 2>&1; done; \
+         echo '<promise>COMPLETE</promise>'",
+    )
+    .with_windlass();
+    let _page = ServedPage::new(&world, &[]);
+    assert_eq!(world.run(crate::test_run::RUN).code, 0);
+    let said = world.read_file("said");
+    assert_eq!(said.matches("only a person").count(), 3, "{said}");
+}
+
+#[test]
+fn killed_server_sends_missed_events_after_restart() {
+    let world = TestWorld::with_tasks(&["First"]);
+    let mut page = ServedPage::new(&world, &[]);
+    let token = ServedPage::create_token(&world, "look");
+    let (port, head) = (page.port().to_owned(), page.get("/api/viewer", &token).json()["head"].as_u64().unwrap());
+    page.send_signal(Signal::KILL);
+    page.await_exit();
+    world.run_ok(&["task", "add", "Second"]);
+    let page = ServedPage::new(&world, &["--listen", &port]);
+    let mut events = page.open_events(&token, head);
+    world.run_ok(&["task", "add", "Third"]);
+    let mut goals = Vec::new();
+    let mut line = String::new();
+    while goals.len() < 2 && events.read_line(&mut line).unwrap() > 0 {
+        goals.extend(["Second", "Third"].into_iter().filter(|goal| line.contains(goal)));
+        line.clear();
+    }
+    assert_eq!(goals, ["Second", "Third"]);
+}
+
+#[test]
+fn server_ends_with_signal_and_keeps_its_port() {
+    let world = TestWorld::new();
+    let mut page = ServedPage::new(&world, &[]);
+    let port = page.port().to_owned();
+    page.send_signal(Signal::TERM);
+    assert_eq!(page.await_exit(), Some(143));
+    let error = world.expect_failure(&["serve", "invite", "ann"]);
+    assert!(error.contains("the page is not served now"), "{error}");
+    assert_eq!(ServedPage::new(&world, &[]).port(), port, "links stay valid");
+}
+
+#[test]
+fn tls_server_answers_encrypted_requests() {
+    let world = TestWorld::new();
+    let made = std::process::Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+        .args(["-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
+        .current_dir(&world.directory)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let page = ServedPage::new(&world, &["--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
+    let url = format!("https://localhost:{}/", page.port());
+    let fetched = std::process::Command::new("curl")
+        .args(["-sS", "-i", "--cacert", "cert.pem", &url])
+        .current_dir(&world.directory)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&fetched.stdout).into_owned();
+    assert!(text.contains("200 OK") && text.contains("strict-transport-security"), "{text} {fetched:?}");
+    // Plain text at the same port gets no page.
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", page.port().parse().unwrap())).unwrap();
+    write!(stream, "GET / HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(!String::from_utf8_lossy(&answer).contains("<html"), "{answer:?}");
+}

@@ -1,0 +1,10 @@
+export { Button, type ButtonKind, ConfirmButton } from "./button";
+export { Dialog } from "./dialog";
+export { Icon, type IconName, Logo } from "./icons";
+export { BacktickText, CommandLine, EmptyState, ErrorNotice, Spinner, ViewContent, WarningNotice } from "./notice";
+export { FactList, Panel, ScreenHeader, SeqLink, SessionLink, TaskLink } from "./panel";
+export { type TabOption, Tabs } from "./tabs";
+export { LongText, OutputBlock } from "./text";
+export { TextForm } from "./text_form";
+export { Duration, RelativeTime } from "./time";
+export { Badge, ToneShape, ToneText } from "./tone";

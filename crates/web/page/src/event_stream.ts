@@ -1,0 +1,171 @@
+// The live log of the server, and views that load again when an event concerns them.
+//
+// Invariants:
+// - The page has one stream of events, whatever it shows.
+// - A view loads at most once per RELOAD_DELAY, and never twice at the same time.
+// - Answers come in order: an older one never replaces a newer one.
+
+import { signal } from "@preact/signals";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+
+import { type ApiError, getJson, toApiError } from "./api_client";
+import type { LogEntry } from "./api_types";
+
+const RELOAD_DELAY = 150;
+const FIRST_RETRY_DELAY = 1000;
+const MAX_RETRY_DELAY = 15_000;
+/** A proxy can keep a dead connection open; the server is asked again when a page wakes up after this time. */
+const WAKE_UP_AFTER = 30_000;
+
+export type ConnectionState = "connecting" | "open" | "reconnecting";
+type LogListener = (entry: LogEntry) => void;
+
+export const lastEvent = signal<LogEntry | null>(null);
+export const connection = signal<ConnectionState>("connecting");
+/** Counts connections after the first one. Every view loads again with each. */
+export const reconnections = signal(0);
+
+const listeners = new Set<LogListener>();
+let source: EventSource | null = null;
+let retryTimer: number | undefined;
+let retryDelay = FIRST_RETRY_DELAY;
+let position: number | null = null;
+let wasOpen = false;
+
+/** Calls a listener with every event, in order. Returns how to stop that. */
+export function subscribeToLog(listener: LogListener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function receiveEntry(message: MessageEvent<string>): void {
+  const entry = JSON.parse(message.data) as LogEntry;
+  if (position !== null && entry.seq <= position) return;
+  position = entry.seq;
+  lastEvent.value = entry;
+  for (const listener of listeners) listener(entry);
+}
+
+function receiveReady(message: MessageEvent<string>): void {
+  const { head } = JSON.parse(message.data) as { head: number };
+  position = Math.max(position ?? 0, head);
+  retryDelay = FIRST_RETRY_DELAY;
+  connection.value = "open";
+  if (wasOpen) reconnections.value += 1;
+  wasOpen = true;
+}
+
+/** Names the last event that the page knows, before the first connection. */
+export function startAfter(head: number | null): void {
+  position = head ?? position;
+}
+
+/** Opens the stream, after the last event that this page has seen. */
+export function openEventStream(): void {
+  closeEventStream();
+  const after = position === null ? "" : `?after=${position}`;
+  source = new EventSource(`/api/events${after}`);
+  source.addEventListener("log", receiveEntry);
+  source.addEventListener("ready", receiveReady);
+  source.onerror = () => {
+    connection.value = "reconnecting";
+    // The browser gives up after some errors, so the page does all retries itself.
+    source?.close();
+    window.clearTimeout(retryTimer);
+    retryTimer = window.setTimeout(openEventStream, retryDelay);
+    retryDelay = Math.min(retryDelay * 2, MAX_RETRY_DELAY);
+  };
+}
+
+export function closeEventStream(): void {
+  window.clearTimeout(retryTimer);
+  source?.close();
+  source = null;
+}
+
+/** Connects at once when the person comes back to a page whose stream is down or may be dead. */
+export function watchVisibility(): void {
+  let hiddenAt = 0;
+  const check = () => {
+    if (document.visibilityState === "hidden") {
+      hiddenAt = Date.now();
+    } else if (source !== null && (connection.value !== "open" || Date.now() - hiddenAt > WAKE_UP_AFTER)) {
+      openEventStream();
+    }
+  };
+  document.addEventListener("visibilitychange", check);
+  window.addEventListener("online", () => source !== null && openEventStream());
+}
+
+export interface LiveView<T> {
+  data: T | null;
+  error: ApiError | null;
+  isLoading: boolean;
+  reload: () => void;
+}
+
+interface ViewState<T> {
+  path: string | null;
+  data: T | null;
+  error: ApiError | null;
+  isLoading: boolean;
+}
+
+/** Loads a view, and loads it again when an event concerns it. A null path loads nothing. */
+export function useLiveView<T>(path: string | null, concerns: (entry: LogEntry) => boolean): LiveView<T> {
+  const [state, setState] = useState<ViewState<T>>({ path, data: null, error: null, isLoading: path !== null });
+  const concernsNow = useRef(concerns);
+  concernsNow.current = concerns;
+  const loader = useRef<() => void>(() => {});
+  const reload = useCallback(() => loader.current(), []);
+
+  useEffect(() => {
+    if (path === null) return;
+    const abort = new AbortController();
+    let timer: number | undefined;
+    let isLoading = false;
+    let isOutdated = false;
+    const load = async () => {
+      timer = undefined;
+      if (isLoading) {
+        isOutdated = true;
+        return;
+      }
+      isLoading = true;
+      setState((before) => ({ ...before, path, data: before.path === path ? before.data : null, isLoading: true }));
+      try {
+        const data = await getJson<T>(path, abort.signal);
+        if (!abort.signal.aborted) setState({ path, data, error: null, isLoading: false });
+      } catch (thrown) {
+        // The last data stays on the screen beside the error.
+        if (!abort.signal.aborted) setState((before) => ({ ...before, error: toApiError(thrown), isLoading: false }));
+      }
+      isLoading = false;
+      if (isOutdated && !abort.signal.aborted) {
+        isOutdated = false;
+        schedule();
+      }
+    };
+    const schedule = () => {
+      timer ??= window.setTimeout(load, RELOAD_DELAY);
+    };
+    loader.current = load;
+    void load();
+    const unsubscribeLog = subscribeToLog((entry) => concernsNow.current(entry) && schedule());
+    let seenReconnections = reconnections.peek();
+    const unsubscribeConnection = reconnections.subscribe((count) => {
+      if (count !== seenReconnections) schedule();
+      seenReconnections = count;
+    });
+    return () => {
+      abort.abort();
+      window.clearTimeout(timer);
+      unsubscribeLog();
+      unsubscribeConnection();
+    };
+  }, [path]);
+
+  // The data of another path is never shown under this one.
+  if (state.path !== path) return { data: null, error: null, isLoading: path !== null, reload };
+  return { data: state.data, error: state.error, isLoading: state.isLoading, reload };
+}

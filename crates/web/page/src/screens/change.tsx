@@ -1,0 +1,152 @@
+// One change for review: its checks, its findings, its diff, and what a person can decide.
+
+import { useState } from "preact/hooks";
+
+import { pathSegment } from "../api_client";
+import type { ChangeDetails, ChangeSummary, LabelledText } from "../api_types";
+import { Badge, FactList, LongText, Panel, RelativeTime, ScreenHeader, TaskLink, ViewContent, WarningNotice } from "../components";
+import { CheckList } from "../components/check_list";
+import { DiffView } from "../components/diff_view";
+import { useReviewDraft } from "../components/review_draft";
+import { ReviewPanel } from "../components/review_panel";
+import { useLiveView } from "../event_stream";
+import { pluralize } from "../formats";
+import { Link, safeExternalUrl } from "../router";
+import { mayAnswer, viewer } from "../viewer";
+
+/** The labels of the notices that describe the work, not findings about it. */
+const WORK_LABELS = ["stands on", "worktree", "former", "rejected", "resumes"];
+/** Notices that repeat what the header says. */
+const REPEATED_LABELS = ["branch", "change"];
+const MISSING_DIFF = "the diff is not available";
+
+export function ChangeScreen({ id }: { id: string }) {
+  const view = useLiveView<ChangeDetails>(`/api/changes/${pathSegment(id)}`, (entry) => entry.task === id);
+  const title = view.data?.change.goal ?? `Change of ${id}`;
+  return (
+    <>
+      <ScreenHeader
+        title={title}
+        documentTitle={`Change of ${id}`}
+        note={
+          <>
+            <Link to="/changes">Changes</Link> / <TaskLink id={id} />
+          </>
+        }
+      />
+      <ViewContent view={view}>{(details) => <ChangeReview details={details} onChanged={view.reload} />}</ViewContent>
+    </>
+  );
+}
+
+interface ChangeReviewProps {
+  details: ChangeDetails;
+  onChanged: () => void;
+}
+
+function ChangeReview({ details, onChanged }: ChangeReviewProps) {
+  const { change } = details;
+  const draft = useReviewDraft(viewer.value?.projectPath ?? "", change.task);
+  const [outcome, setOutcome] = useState<string | null>(null);
+  const notices = sortNotices(details.notices);
+  const isReviewed = change.state === "open" && mayAnswer();
+  const finish = (message: string) => {
+    setOutcome(message);
+    onChanged();
+  };
+  return (
+    <div class="change-layout">
+      <div class="change-main">
+        <ChangeFacts change={change} />
+        <div role="status">
+          {outcome !== null && (
+            <p class="notice notice-good">
+              {outcome} <Link to={`/tasks/${pathSegment(change.task)}`}>Follow {change.task}</Link>
+            </p>
+          )}
+        </div>
+        {notices.missingDiff.map((text) => (
+          <WarningNotice key={text}>{text}</WarningNotice>
+        ))}
+        <FindingList findings={notices.findings} />
+        <CheckList checks={details.checks} />
+        {details.fileDiffs.length > 0 && (
+          <DiffView
+            files={details.fileDiffs}
+            isCut={details.isCut}
+            command={`windlass change show ${change.task}`}
+            draft={isReviewed ? draft : null}
+          />
+        )}
+        {details.fileDiffs.length === 0 && notices.missingDiff.length === 0 && <p class="muted">The change has no files.</p>}
+        <FactList facts={notices.work} />
+      </div>
+      <aside class="change-side" aria-label="Review" id="review">
+        <ReviewPanel details={details} draft={draft} onDone={finish} />
+      </aside>
+    </div>
+  );
+}
+
+function ChangeFacts({ change }: { change: ChangeSummary }) {
+  const url = safeExternalUrl(change.url);
+  return (
+    <div class="change-facts">
+      <Badge tone={change.tone}>{change.state}</Badge>
+      <span class="branch-names">
+        <code>{change.branch}</code> <span aria-label="into">→</span> <code>{change.base}</code>
+      </span>
+      <span>
+        {pluralize(change.commits, "commit")}, opened <RelativeTime at={change.openedAt} />
+      </span>
+      <Link to={`/why/${pathSegment(change.task)}`}>Why is it like this?</Link>
+      {url !== null && (
+        <a href={url} target="_blank" rel="noreferrer noopener">
+          Open on {new URL(url).host}
+        </a>
+      )}
+    </div>
+  );
+}
+
+function FindingList({ findings }: { findings: LabelledText[] }) {
+  if (findings.length === 0) return null;
+  return (
+    <Panel title="Findings" count={findings.length} tone="warning" class="finding-panel">
+      <ul class="finding-list">
+        {findings.map((finding, index) => (
+          <li key={index}>
+            {finding.label !== "" && <strong>{finding.label}</strong>}
+            <LongText text={finding.text} maxLines={10} />
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+interface SortedNotices {
+  missingDiff: string[];
+  findings: LabelledText[];
+  work: LabelledText[];
+}
+
+/** Sorts the notices of a change by what they are about. The server sends a finding twice; it is shown once. */
+function sortNotices(notices: string[]): SortedNotices {
+  const sorted: SortedNotices = { missingDiff: [], findings: [], work: [] };
+  const seen = new Set<string>();
+  for (const notice of notices) {
+    const text = notice.startsWith("finding: ") ? notice.slice("finding: ".length) : notice;
+    const { label } = splitLabel(notice);
+    if (notice.startsWith(MISSING_DIFF)) sorted.missingDiff.push(notice);
+    else if (WORK_LABELS.includes(label)) sorted.work.push(splitLabel(notice));
+    else if (!REPEATED_LABELS.includes(label) && !seen.has(text)) sorted.findings.push(splitLabel(text));
+    seen.add(text);
+  }
+  return sorted;
+}
+
+function splitLabel(notice: string): LabelledText {
+  const end = notice.indexOf(": ");
+  return end < 0 ? { label: "", text: notice } : { label: notice.slice(0, end), text: notice.slice(end + 2) };
+}

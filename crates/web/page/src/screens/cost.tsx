@@ -1,0 +1,220 @@
+// Tokens, money and time: by day, agent, task and type; durations of hooks; the time that tasks spend in each state.
+
+import type { CostReport, CostRow, LogEntry, UsageTotals } from "../api_types";
+import { EmptyState, ScreenHeader, Tabs, ViewContent, WarningNotice } from "../components";
+import { BarList, type ChartTable, DayChart, formatDay, type NamedBar } from "../components/charts";
+import { useLiveView } from "../event_stream";
+import { formatCount, formatDuration, formatMoney, formatTokens, pluralize, spellOut } from "../formats";
+import { Link, navigate, route } from "../router";
+
+const PERIODS = [
+  { key: "7", label: "7 days" },
+  { key: "30", label: "30 days" },
+  { key: "90", label: "90 days" },
+  { key: "365", label: "Year" },
+];
+const DEFAULT_PERIOD = "30";
+/** The events after which the numbers are different. */
+const USAGE_EVENTS = [
+  "turn_finished",
+  "delivery_finished",
+  "iteration_failed",
+  "iteration_postponed",
+  "iteration_interrupted",
+  "delivery_failed",
+  "hook_finished",
+];
+const USAGE_COLUMNS = ["Tokens read", "Tokens written", "Money", "Turns"];
+
+export function CostScreen() {
+  const wanted = route.value.query.get("days");
+  const days = PERIODS.some((period) => period.key === wanted) ? (wanted as string) : DEFAULT_PERIOD;
+  const view = useLiveView<CostReport>(`/api/cost?days=${days}`, changesCost);
+  return (
+    <>
+      <ScreenHeader title="Cost">
+        <Tabs label="Period" tabs={PERIODS} selected={days} onSelect={(key) => navigate(`/cost?days=${key}`, { replace: true })} />
+      </ScreenHeader>
+      <ViewContent view={view}>{(report) => <CostCharts report={report} />}</ViewContent>
+    </>
+  );
+}
+
+function changesCost(entry: LogEntry): boolean {
+  return USAGE_EVENTS.includes(entry.type);
+}
+
+function CostCharts({ report }: { report: CostReport }) {
+  const { total } = report;
+  if (total.turns === 0 && report.hookDurations.length === 0 && report.stateTimes.length === 0) {
+    return (
+      <EmptyState title="Nothing was used in this period" command="windlass run">
+        <p>Tokens and money of each turn appear here as soon as an agent has worked.</p>
+      </EmptyState>
+    );
+  }
+  const hasPrices = total.costUsd !== null;
+  return (
+    <>
+      {report.isCut && <WarningNotice>The period has too many events: the numbers leave out the oldest ones.</WarningNotice>}
+      <TotalTiles total={total} />
+      <div class="chart-grid">
+        <DayChart
+          title="Tokens by day"
+          columns={report.days.map((row) => ({
+            day: row.key,
+            lower: row.usage.inputTokens,
+            upper: row.usage.outputTokens,
+            text: `${formatTokens(row.usage.inputTokens)} read, ${formatTokens(row.usage.outputTokens)} written`,
+          }))}
+          lowerName="read by agents (input)"
+          upperName="written by agents (output)"
+          table={buildUsageTable("Day", report.days, formatDay)}
+        />
+        {hasPrices && (
+          <DayChart
+            title="Money by day"
+            columns={report.days.map((row) => ({
+              day: row.key,
+              lower: row.usage.costUsd ?? 0,
+              text: `${formatMoney(row.usage.costUsd)} in ${pluralize(row.usage.turns, "turn")}`,
+            }))}
+            formatTick={formatMoneyTick}
+            smallestStep={0.01}
+            table={buildUsageTable("Day", report.days, formatDay)}
+          />
+        )}
+        <UsageBars title="By agent" column="Agent" rows={report.agents} />
+        <UsageBars title="By task" column="Task" rows={report.tasks} hasTasks />
+        <UsageBars title="By type of task" column="Type" rows={report.types} />
+        <StateTimeBars report={report} />
+        <HookDurationBars report={report} />
+      </div>
+    </>
+  );
+}
+
+function formatMoneyTick(dollars: number): string {
+  if (dollars === 0) return "$0";
+  return dollars >= 1000 ? `$${formatTokens(dollars)}` : `$${dollars.toFixed(dollars < 10 ? 2 : 0)}`;
+}
+
+function TotalTiles({ total }: { total: UsageTotals }) {
+  return (
+    <dl class="total-tiles">
+      <Tile name="Money" value={formatMoney(total.costUsd)} note={total.costUsd === null ? "No agent reports a price." : undefined} />
+      <Tile name="Tokens read" value={formatTokens(total.inputTokens)} title={formatCount(total.inputTokens)} />
+      <Tile name="Tokens written" value={formatTokens(total.outputTokens)} title={formatCount(total.outputTokens)} />
+      <Tile name="Turns" value={formatCount(total.turns)} />
+    </dl>
+  );
+}
+
+interface TileProps {
+  name: string;
+  value: string;
+  title?: string;
+  note?: string;
+}
+
+function Tile({ name, value, title, note }: TileProps) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd title={title}>
+        {value}
+        {note && <small>{note}</small>}
+      </dd>
+    </div>
+  );
+}
+
+function listUsageNumbers(usage: UsageTotals): string[] {
+  const numbers = [usage.inputTokens, usage.outputTokens].map(formatCount);
+  return [...numbers, usage.costUsd === null ? "–" : formatMoney(usage.costUsd), formatCount(usage.turns)];
+}
+
+function buildUsageTable(column: string, rows: CostRow[], nameRow: (key: string) => string = String): ChartTable {
+  return {
+    columns: [column, ...USAGE_COLUMNS],
+    rows: rows.map((row) => [nameRow(row.key), ...listUsageNumbers(row.usage)]),
+  };
+}
+
+interface UsageBarsProps {
+  title: string;
+  column: string;
+  rows: CostRow[];
+  /** Whether the name of a row begins with a task. */
+  hasTasks?: boolean;
+}
+
+function UsageBars({ title, column, rows, hasTasks = false }: UsageBarsProps) {
+  const bars = rows.map(({ key, usage }): NamedBar => {
+    const tokens = usage.inputTokens + usage.outputTokens;
+    const money = usage.costUsd === null ? "" : `${formatMoney(usage.costUsd)} · `;
+    return {
+      key,
+      name: hasTasks ? <TaskName name={key} /> : key || "unknown",
+      value: tokens,
+      text: `${money}${formatTokens(tokens)} tokens`,
+    };
+  });
+  return (
+    <BarList title={title} bars={bars} table={buildUsageTable(column, rows)} empty={`No turn with a ${column.toLowerCase()} in this period`} />
+  );
+}
+
+function TaskName({ name }: { name: string }) {
+  const [, id, goal] = /^(T\d+)(.*)$/s.exec(name) ?? [];
+  if (id === undefined) return <>{name}</>;
+  return (
+    <>
+      <Link to={`/tasks/${id}`}>{id}</Link>
+      {goal}
+    </>
+  );
+}
+
+function StateTimeBars({ report }: { report: CostReport }) {
+  const rows = [...report.stateTimes].sort((a, b) => b.ms - a.ms);
+  const bars = rows.map((row): NamedBar => ({ key: row.state, name: spellOut(row.state), value: row.ms, text: formatDuration(row.ms) }));
+  const table = { columns: ["State", "Time"], rows: rows.map((row) => [spellOut(row.state), formatDuration(row.ms)]) };
+  return (
+    <BarList
+      title="Time of tasks by state"
+      description="All open tasks together, also those that wait."
+      bars={bars}
+      table={table}
+      empty="No task was open in this period"
+    />
+  );
+}
+
+function HookDurationBars({ report }: { report: CostReport }) {
+  const rows = report.hookDurations;
+  const bars = rows.map((row): NamedBar => ({
+    key: row.hook,
+    name: (
+      <>
+        {row.hook} <span class="muted">({pluralize(row.runs, "run")})</span>
+      </>
+    ),
+    value: row.p50Ms,
+    far: row.p95Ms,
+    text: `${formatDuration(row.p50Ms)} – ${formatDuration(row.p95Ms)}`,
+  }));
+  const table = {
+    columns: ["Hook", "Runs", "p50", "p95"],
+    rows: rows.map((row) => [row.hook, formatCount(row.runs), formatDuration(row.p50Ms), formatDuration(row.p95Ms)]),
+  };
+  return (
+    <BarList
+      title="Durations of hooks"
+      description="Bar: half of the runs are at most this long (p50). Line to the mark: 95 % (p95)."
+      bars={bars}
+      table={table}
+      empty="No hook has run in this period"
+    />
+  );
+}

@@ -1,0 +1,218 @@
+// The hooks of the configuration: where each is defined, whether it runs, and how its last runs ended.
+
+import { useState } from "preact/hooks";
+
+import { type ApiError, pathSegment, postJson, toApiError } from "../api_client";
+import type { HookPage, HookSummary, LogEntry } from "../api_types";
+import { Badge, Button, CommandLine, EmptyState, ErrorNotice, RelativeTime, ScreenHeader, ViewContent, WarningNotice } from "../components";
+import { HookTestForm } from "../components/hook_test_form";
+import { VisibleText } from "../components/visible_text";
+import { useLiveView } from "../event_stream";
+import { formatCount, formatDuration } from "../formats";
+import { mayManage } from "../viewer";
+
+const HOOK_EVENTS = ["hook_finished", "hook_error", "hook_switched", "config_recorded"];
+const FILTERED_COUNT = 8;
+/** What the configuration says about the points that most projects use. */
+const POINT_NOTES: Record<string, string> = {
+  stop: "The gate after every turn of an agent.",
+  before_submit: "The gate before an agent's work becomes a change.",
+  before_merge: "The gate before a change is merged.",
+};
+
+interface HookSwitchReport {
+  changed: boolean;
+  needsTrust: boolean;
+}
+
+export function HooksScreen() {
+  const view = useLiveView<HookPage>("/api/hooks", concernsHooks);
+  return (
+    <>
+      <ScreenHeader title="Hooks" />
+      <ViewContent view={view}>{(page) => <HookGroups page={page} onChanged={view.reload} />}</ViewContent>
+    </>
+  );
+}
+
+function concernsHooks(entry: LogEntry): boolean {
+  return HOOK_EVENTS.includes(entry.type);
+}
+
+function HookGroups({ page, onChanged }: { page: HookPage; onChanged: () => void }) {
+  const [filter, setFilter] = useState("");
+  const wanted = filter.trim().toLowerCase();
+  const shown = page.hooks.filter((hook) => `${hook.point} ${hook.name} ${hook.kind} ${hook.effect}`.toLowerCase().includes(wanted));
+  const points = [...new Set(shown.map((hook) => hook.point))];
+  return (
+    <div class="stack">
+      <TrustNotice page={page} />
+      {page.hooks.length === 0 && (
+        <EmptyState title="The configuration has no hooks" command="windlass hooks add stop 'cargo test'">
+          <p>A hook at `stop` checks the work after every turn, and the agent goes on until it passes.</p>
+        </EmptyState>
+      )}
+      {page.hooks.length >= FILTERED_COUNT && (
+        <input
+          type="search"
+          class="filter-field"
+          data-filter=""
+          aria-label="Filter hooks"
+          placeholder="Filter by point, name or command"
+          value={filter}
+          onInput={(event) => setFilter(event.currentTarget.value)}
+        />
+      )}
+      {points.map((point) => (
+        <section key={point} class="hook-point" aria-labelledby={`point-${point}`}>
+          <h2 id={`point-${point}`}>
+            <code>{point}</code>
+            {POINT_NOTES[point] && <span class="hook-point-note">{POINT_NOTES[point]}</span>}
+          </h2>
+          <ul class="hook-list">
+            {shown
+              .filter((hook) => hook.point === point)
+              .map((hook) => (
+                <li key={hook.name}>
+                  <HookCard hook={hook} isTrusted={page.isTrusted} onChanged={onChanged} />
+                </li>
+              ))}
+          </ul>
+        </section>
+      ))}
+      {page.hooks.length > 0 && shown.length === 0 && <p class="muted">No hook matches this filter.</p>}
+    </div>
+  );
+}
+
+function TrustNotice({ page }: { page: HookPage }) {
+  if (page.isTrusted) {
+    return (
+      <p class="muted">
+        <Badge tone="good">trusted</Badge> A person has trusted the configuration as it is now.
+      </p>
+    );
+  }
+  const reason = page.trust === "changed" ? "The configuration has changed since a person trusted it." : "Nobody has trusted this configuration yet.";
+  return (
+    <WarningNotice>
+      <p class="notice-title">{reason}</p>
+      <p>Its programs do not run until a person trusts it at a terminal. A browser can never do that.</p>
+      <CommandLine command="windlass trust" />
+    </WarningNotice>
+  );
+}
+
+interface HookCardProps {
+  hook: HookSummary;
+  isTrusted: boolean;
+  onChanged: () => void;
+}
+
+function HookCard({ hook, isTrusted, onChanged }: HookCardProps) {
+  const [isTesting, setIsTesting] = useState(false);
+  // Rules of `validation` and built-in hooks have no entry that could be run alone.
+  const canTest = mayManage() && isTrusted && hook.isEnabled && hook.definedIn.startsWith("line ");
+  const canSwitch = mayManage() && hook.kind !== "validation";
+  return (
+    <article class={`hook-card${hook.isEnabled ? "" : " is-off"}`} aria-label={hook.name}>
+      <div class="hook-head">
+        <h3>
+          <VisibleText text={hook.name} />
+        </h3>
+        <span class="label">{hook.kind}</span>
+        {hook.lastOutcome !== null ? (
+          <Badge tone={hook.lastTone}>{hook.lastOutcome}</Badge>
+        ) : (
+          hook.isEnabled && <span class="muted small">has not run</span>
+        )}
+        {hook.lastAt !== null && (
+          <span class="muted small">
+            <RelativeTime at={hook.lastAt} />
+          </span>
+        )}
+      </div>
+      {hook.effect !== "" && (
+        <p class="hook-effect mono">
+          <VisibleText text={hook.effect} />
+        </p>
+      )}
+      <p class="muted small">Defined: {hook.definedIn}</p>
+      {hook.inactiveReason !== null && (
+        <p class="hook-inactive">
+          <Badge tone="faint">does not run</Badge> {hook.inactiveReason}
+        </p>
+      )}
+      {hook.runs > 0 && <HookFigures hook={hook} />}
+      {(canSwitch || canTest) && (
+        <div class="row hook-actions">
+          {canSwitch && <HookSwitch hook={hook} onChanged={onChanged} />}
+          {canTest && (
+            <Button isExpanded={isTesting} label={`Test ${hook.name}`} onClick={() => setIsTesting(!isTesting)}>
+              Test…
+            </Button>
+          )}
+        </div>
+      )}
+      {isTesting && canTest && <HookTestForm hook={hook} onClose={() => setIsTesting(false)} />}
+    </article>
+  );
+}
+
+function HookFigures({ hook }: { hook: HookSummary }) {
+  const share = Math.round((hook.failures / Math.max(1, hook.runs)) * 100);
+  return (
+    <dl class="hook-figures">
+      <div>
+        <dt>Runs</dt>
+        <dd>{formatCount(hook.runs)}</dd>
+      </div>
+      <div>
+        <dt>Failures</dt>
+        <dd class={hook.failures > 0 ? "tone-bad" : ""}>
+          {formatCount(hook.failures)}
+          {hook.failures > 0 && ` (${share} %)`}
+        </dd>
+      </div>
+      <div>
+        <dt title="Half of the runs are at most this long">p50</dt>
+        <dd>{hook.p50Ms === null ? "–" : formatDuration(hook.p50Ms)}</dd>
+      </div>
+      <div>
+        <dt title="95 % of the runs are at most this long">p95</dt>
+        <dd>{hook.p95Ms === null ? "–" : formatDuration(hook.p95Ms)}</dd>
+      </div>
+    </dl>
+  );
+}
+
+function HookSwitch({ hook, onChanged }: { hook: HookSummary; onChanged: () => void }) {
+  const [isBusy, setIsBusy] = useState(false);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [needsTrust, setNeedsTrust] = useState(false);
+  const flip = async () => {
+    setIsBusy(true);
+    setError(null);
+    try {
+      const body = { enabled: !hook.isEnabled };
+      const report = await postJson<HookSwitchReport>(`/api/hooks/${pathSegment(hook.name)}/switch`, body);
+      setNeedsTrust(report.needsTrust);
+      onChanged();
+    } catch (thrown) {
+      setError(toApiError(thrown));
+    }
+    setIsBusy(false);
+  };
+  const verb = hook.isEnabled ? "Disable" : "Enable";
+  return (
+    <>
+      <Button isBusy={isBusy} label={`${verb} ${hook.name}`} onClick={flip}>
+        {verb}
+      </Button>
+      <div role="status" class="hook-switch-status">
+        {needsTrust && <span class="tone-warning">Written. A person has to trust the configuration again: windlass trust</span>}
+      </div>
+      <ErrorNotice error={error} />
+    </>
+  );
+}

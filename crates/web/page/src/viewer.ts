@@ -1,0 +1,38 @@
+// The person who looks at the page, and what this person may do.
+
+import { signal } from "@preact/signals";
+
+import { getJson, postJson } from "./api_client";
+import type { Role, ViewerInfo } from "./api_types";
+
+export const viewer = signal<ViewerInfo | null>(null);
+
+const ROLES: Role[] = ["look", "answer", "manage"];
+
+function hasRole(role: Role): boolean {
+  const own = viewer.value?.role;
+  return own !== undefined && ROLES.indexOf(own) >= ROLES.indexOf(role);
+}
+
+/** Returns whether the viewer may answer, review and speak to agents. */
+export function mayAnswer(): boolean {
+  return hasRole("answer");
+}
+
+/** Returns whether the viewer may give every command of the page. */
+export function mayManage(): boolean {
+  return hasRole("manage");
+}
+
+export async function loadViewer(): Promise<void> {
+  viewer.value = await getJson<ViewerInfo>("/api/viewer");
+}
+
+export async function logIn(code: string): Promise<void> {
+  viewer.value = await postJson<ViewerInfo>("/api/login", { code });
+}
+
+export async function logOut(): Promise<void> {
+  await postJson("/api/logout", {});
+  viewer.value = null;
+}
