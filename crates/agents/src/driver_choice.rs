@@ -12,13 +12,13 @@ impl Agent {
     pub fn create_driver<'a>(
         &self,
         launcher: Option<&SupervisorLauncher>,
-        roster: &'a OwnerLock,
+        owner_lock: &'a OwnerLock,
     ) -> Box<dyn AgentDriver + 'a> {
         let agent = self.clone();
         match self.kind {
             AgentKind::Command(_) => Box::new(CommandDriver::new(agent)),
             AgentKind::Headless(dialect) => Box::new(HeadlessDriver::new(agent, dialect)),
-            AgentKind::Acp(_) | AgentKind::Scripted(_) => Box::new(AcpDriver::new(agent, launcher.cloned(), roster)),
+            AgentKind::Acp(_) | AgentKind::Scripted(_) => Box::new(AcpDriver::new(agent, launcher.cloned(), owner_lock)),
         }
     }
 }

@@ -172,8 +172,8 @@ impl<'a> HookExecution<'a> {
     }
 
     /// Uses the owner lock and the rules of this process, which runs programs already.
-    pub fn with_owner(self, roster: &'a OwnerLock, rules: EngineRules) -> Self {
-        Self { owner: Some((roster, rules)), ..self }
+    pub fn with_owner(self, owner_lock: &'a OwnerLock, rules: EngineRules) -> Self {
+        Self { owner: Some((owner_lock, rules)), ..self }
     }
 
     /// Runs hooks in another directory than the project's root.
@@ -202,10 +202,10 @@ impl<'a> HookExecution<'a> {
     ) -> Result<T, Failure> {
         let Self { opened, config, control, trusted, owner, directory, launcher, observer, planned } = self;
         let (own_roster, mut rules);
-        let roster = match owner {
-            Some((roster, given)) => {
+        let owner_lock = match owner {
+            Some((owner_lock, given)) => {
                 rules = given;
-                roster
+                owner_lock
             }
             None => {
                 own_roster = acquire_owner_lock(&opened.project)?;
@@ -231,7 +231,7 @@ impl<'a> HookExecution<'a> {
             observe: &mut tell,
             shows_output: false,
         };
-        let dispatch = EffectRunner::new(&mut opened.store, settings, roster, control, outside);
+        let dispatch = EffectRunner::new(&mut opened.store, settings, owner_lock, control, outside);
         work(&mut dispatch.map_err(hints::run_failure)?)
     }
 }
@@ -249,8 +249,8 @@ pub fn run_git_work<T>(
 }
 
 /// Returns the name under which this process owns hooks.
-pub fn owner_name(roster: &OwnerLock) -> OwnerName {
-    roster.name().parse().expect("digits and dashes make a name")
+pub fn owner_name(owner_lock: &OwnerLock) -> OwnerName {
+    owner_lock.name().parse().expect("digits and dashes make a name")
 }
 
 /// Returns a control that the signals to this process cancel.

@@ -34,7 +34,7 @@ pub const RECORD_RETENTION: RetentionLimits =
 /// The shortest time between two prunings by any process of a project.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-struct RecordFile {
+struct RetainedFile {
     age: Duration,
     size: u64,
     path: PathBuf,
@@ -62,7 +62,7 @@ fn prune_records(directory: &Path, now: SystemTime, keep: RetentionLimits) {
     }
 }
 
-fn prune_files(files: &mut Vec<RecordFile>, keep: RetentionLimits) {
+fn prune_files(files: &mut Vec<RetainedFile>, keep: RetentionLimits) {
     files.sort_unstable_by_key(|file| file.age);
     let mut total: u64 = files.iter().map(|file| file.size).sum();
     while let Some(oldest) = files.pop() {
@@ -76,7 +76,7 @@ fn prune_files(files: &mut Vec<RecordFile>, keep: RetentionLimits) {
 }
 
 /// Returns the files below a directory, and the directories with their ages, each after those above it.
-fn list_records(directory: &Path, now: SystemTime) -> (Vec<RecordFile>, Vec<(Duration, PathBuf)>) {
+fn list_records(directory: &Path, now: SystemTime) -> (Vec<RetainedFile>, Vec<(Duration, PathBuf)>) {
     let (mut files, mut found) = (Vec::new(), Vec::new());
     let is_real = fs::symlink_metadata(directory).is_ok_and(|metadata| metadata.is_dir());
     let mut directories: Vec<PathBuf> = is_real.then(|| directory.to_owned()).into_iter().collect();
@@ -91,7 +91,7 @@ fn list_records(directory: &Path, now: SystemTime) -> (Vec<RecordFile>, Vec<(Dur
                 directories.push(entry.path());
                 found.push((age, entry.path()));
             } else if metadata.is_file() {
-                files.push(RecordFile { age, size: metadata.len(), path: entry.path() });
+                files.push(RetainedFile { age, size: metadata.len(), path: entry.path() });
             }
         }
     }

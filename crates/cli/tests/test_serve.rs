@@ -105,7 +105,7 @@ fn role_limits_the_requests_of_viewer() {
     assert_eq!(page.post("/api/tasks", &answer, &new).error(), (403, "role".to_owned()));
     assert_eq!(page.post("/api/tasks", &manage, &new).json()["id"], "T2");
     let created = world.json_lines(&["events", "--type", "task_created"]);
-    assert_eq!(created[1]["actor"], "person:robot", "{}", created[1]);
+    assert_eq!(created[1]["metadata"]["triggeredBy"], "robot", "{}", created[1]);
 }
 
 #[test]
@@ -130,7 +130,9 @@ fn page_may_run_its_own_script_only() {
         let answer = page.get(path, "");
         assert_eq!(answer.status, 200);
         let policy = answer.header("content-security-policy");
-        for part in ["default-src 'none'", "script-src 'self';", "require-trusted-types-for 'script'", "frame-ancestors 'none'"] {
+        for part in
+            ["default-src 'none'", "script-src 'self';", "require-trusted-types-for 'script'", "frame-ancestors 'none'"]
+        {
             assert!(policy.contains(part), "{policy}");
         }
         assert!(!policy.contains("unsafe"), "{policy}");
@@ -153,6 +155,7 @@ fn address_for_other_machines_needs_tls() {
 #[test]
 fn request_of_agent_is_refused() {
     let world = create_agent_project("", "");
+    world.run_ok(&["init"]);
     let page = ServedPage::new(&world, &[]);
     let token = ServedPage::create_token(&world, "manage");
     let request = format!(
@@ -185,6 +188,7 @@ fn agent_cannot_invite_or_serve() {
          echo '<promise>COMPLETE</promise>'",
     )
     .with_windlass();
+    world.run_ok(&["init"]);
     let _page = ServedPage::new(&world, &[]);
     assert_eq!(world.run(crate::test_run::RUN).code, 0);
     let said = world.read_file("said");
@@ -229,7 +233,16 @@ fn tls_server_answers_encrypted_requests() {
     let world = TestWorld::new();
     let made = std::process::Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
-        .args(["-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
+        .args([
+            "-keyout",
+            "key.pem",
+            "-out",
+            "cert.pem",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+        ])
         .current_dir(&world.directory)
         .output()
         .unwrap();

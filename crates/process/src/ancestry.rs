@@ -60,10 +60,10 @@ mod tests {
     #[test]
     fn owner_that_holds_its_lock_and_is_not_seen_is_out_of_sight() {
         let directory = tempfile::tempdir().expect("a directory");
-        let roster = crate::OwnerLock::acquire(directory.path(), 8).expect("a name");
-        assert!(!is_owner_in_other_namespace(directory.path(), roster.name()));
+        let owner_lock = crate::OwnerLock::acquire(directory.path(), 8).expect("a name");
+        assert!(!is_owner_in_other_namespace(directory.path(), owner_lock.name()));
         let other = name(getpid(), 1);
-        std::fs::rename(directory.path().join(roster.name()), directory.path().join(&other)).expect("another name");
+        std::fs::rename(directory.path().join(owner_lock.name()), directory.path().join(&other)).expect("another name");
         assert!(is_owner_in_other_namespace(directory.path(), &other));
         assert!(!is_owner_in_other_namespace(directory.path(), "ghost"));
     }

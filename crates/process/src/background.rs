@@ -38,7 +38,7 @@ impl BackgroundProcess {
     pub fn start(
         launcher: &SupervisorLauncher,
         spec: &ProgramSpec,
-        roster: &OwnerLock,
+        owner_lock: &OwnerLock,
         most: usize,
     ) -> Result<Self, ProgramStartError> {
         let bare = |source| ProgramStartError::from_io_error(&spec.directory, source);
@@ -46,7 +46,7 @@ impl BackgroundProcess {
         let (ours, theirs) = io::pipe().map_err(bare)?;
         rustix::io::ioctl_fionbio(&ours, true).map_err(|error| bare(error.into()))?;
         let tree =
-            interactive::launch_supervised(launcher, spec, roster, [stdin.as_fd(), theirs.as_fd(), theirs.as_fd()])?;
+            interactive::launch_supervised(launcher, spec, owner_lock, [stdin.as_fd(), theirs.as_fd(), theirs.as_fd()])?;
         let keeper = OutputCapture::new(&CaptureLimits { head: 0, tail: most, spill: None }, OutputStream::Stdout);
         Ok(Self { tree, output: Some(ours.into()), keeper, exit: None })
     }

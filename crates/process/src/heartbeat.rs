@@ -129,16 +129,16 @@ mod tests {
     #[test]
     fn heartbeat_thread_refreshes_heartbeat_age_of_live_owner() {
         let directory = tempfile::tempdir().expect("a directory");
-        let roster = OwnerLock::acquire(directory.path(), 7).expect("an owner");
-        let then = heartbeat_age(directory.path(), roster.name()).expect("it has a pulse from its beginning");
+        let owner_lock = OwnerLock::acquire(directory.path(), 7).expect("an owner");
+        let then = heartbeat_age(directory.path(), owner_lock.name()).expect("it has a pulse from its beginning");
         let heart =
-            HeartbeatThread::start(vec![roster.open_heartbeat().expect("its own file")], Duration::from_millis(1))
+            HeartbeatThread::start(vec![owner_lock.open_heartbeat().expect("its own file")], Duration::from_millis(1))
                 .expect("a thread");
         // After a beat, the age is shorter than the first age plus the time that has passed.
         let began = std::time::Instant::now();
         loop {
             let passed = began.elapsed();
-            if heartbeat_age(directory.path(), roster.name()).expect("a pulse") < then + passed {
+            if heartbeat_age(directory.path(), owner_lock.name()).expect("a pulse") < then + passed {
                 break;
             }
             assert!(passed < Duration::from_secs(60));

@@ -89,7 +89,7 @@ impl InteractiveProcess {
     pub fn start(
         launcher: &SupervisorLauncher,
         spec: &ProgramSpec,
-        roster: &OwnerLock,
+        owner_lock: &OwnerLock,
     ) -> Result<Self, ProgramStartError> {
         let bare = |source| ProgramStartError::from_io_error(&spec.directory, source);
         let (stdin, ours) = io::pipe().map_err(bare)?;
@@ -100,7 +100,7 @@ impl InteractiveProcess {
         }
         let descriptors = [stdin.as_fd(), child_stdout.as_fd(), child_stderr.as_fd()];
         Ok(Self {
-            tree: launch_supervised(launcher, spec, roster, descriptors)?,
+            tree: launch_supervised(launcher, spec, owner_lock, descriptors)?,
             is_stopped: false,
             input: InteractiveInput { pipe: Some(ours.into()), rest: VecDeque::new() },
             stdout: Some(stdout.into()),
@@ -236,18 +236,18 @@ struct WaitReport {
 pub(crate) fn launch_supervised(
     launcher: &SupervisorLauncher,
     spec: &ProgramSpec,
-    roster: &OwnerLock,
+    owner_lock: &OwnerLock,
     descriptors: [BorrowedFd<'_>; 3],
 ) -> Result<SupervisedTree<SupervisorLink>, ProgramStartError> {
-    let tag = roster.next_run_tag();
+    let tag = owner_lock.next_run_tag();
     let program = ResolvedProgram::resolve_spec(spec, &tag)?;
     let before = os::clock_ticks_now();
     let link =
         SupervisorLink::new(launcher).map_err(|source| ProgramStartError::from_io_error(&launcher.program, source))?;
-    link.register_with_owner(roster);
+    link.register_with_owner(owner_lock);
     match link.start_program(&program, &descriptors, || false) {
         Ok(StartOutcome::Started(pid)) => {
-            roster.record_leader(pid, before);
+            owner_lock.record_leader(pid, before);
             Ok(SupervisedTree::new(link, Some(pid), tag))
         }
         Ok(StartOutcome::Refused(error)) => {

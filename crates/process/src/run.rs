@@ -23,11 +23,11 @@ use crate::{
 /// `observe` sees the output as it comes.
 pub fn run_program(
     spec: &ProgramSpec,
-    roster: &OwnerLock,
+    owner_lock: &OwnerLock,
     control: &RunControl,
     observe: &mut dyn FnMut(OutputStream, &[u8]),
 ) -> Result<ProgramOutcome, ProgramStartError> {
-    let Some(start) = RunStart::new(spec, roster, control)? else {
+    let Some(start) = RunStart::new(spec, owner_lock, control)? else {
         return Ok(ProgramOutcome::cancelled_before_start());
     };
     let descriptors = start.child_descriptors();
@@ -42,7 +42,7 @@ pub(crate) struct RunStart<'a> {
     pub tag: String,
     pub program: ResolvedProgram,
     spec: &'a ProgramSpec,
-    pub roster: &'a OwnerLock,
+    pub owner_lock: &'a OwnerLock,
     listener: ControlListener,
     ours: ParentPipes<'a>,
     theirs: ChildPipes,
@@ -55,7 +55,7 @@ impl<'a> RunStart<'a> {
     /// Prepares a run. `None` if it was cancelled before it began.
     pub fn new(
         spec: &'a ProgramSpec,
-        roster: &'a OwnerLock,
+        owner_lock: &'a OwnerLock,
         control: &RunControl,
     ) -> Result<Option<Self>, ProgramStartError> {
         let bare = |source| ProgramStartError::from_io_error(Path::new("a program"), source);
@@ -63,7 +63,7 @@ impl<'a> RunStart<'a> {
         if !listener.wait_while_paused() {
             return Ok(None);
         }
-        let tag = roster.next_run_tag();
+        let tag = owner_lock.next_run_tag();
         let program = ResolvedProgram::resolve_spec(spec, &tag)?;
         let (ours, theirs) =
             create_pipes(spec).map_err(|source| ProgramStartError::from_io_error(program.path(), source))?;
@@ -71,7 +71,7 @@ impl<'a> RunStart<'a> {
             tag,
             program,
             spec,
-            roster,
+            owner_lock,
             listener,
             ours,
             theirs,
@@ -105,7 +105,7 @@ impl<'a> RunStart<'a> {
         // Only the children may hold these ends now, or the output would never end.
         drop(self.theirs);
         if let Some(leader) = leader {
-            self.roster.record_leader(leader, self.before);
+            self.owner_lock.record_leader(leader, self.before);
         }
         let finished = watch_run(self.spec, tree, self.ours, &mut self.listener, observe);
         ProgramOutcome { took: self.began.elapsed(), ..finished }

@@ -83,11 +83,11 @@ impl ProgramSupervisor {
     pub fn run_program(
         &mut self,
         spec: &ProgramSpec,
-        roster: &OwnerLock,
+        owner_lock: &OwnerLock,
         control: &RunControl,
         observe: &mut dyn FnMut(OutputStream, &[u8]),
     ) -> Result<ProgramOutcome, ProgramStartError> {
-        let Some(start) = RunStart::new(spec, roster, control)? else {
+        let Some(start) = RunStart::new(spec, owner_lock, control)? else {
             return Ok(ProgramOutcome::cancelled_before_start());
         };
         let begun = match self.start_program(&start) {
@@ -118,7 +118,7 @@ impl ProgramSupervisor {
             None => self.link.insert(SupervisorLink::new(&self.launcher)?),
         };
         let descriptors = start.child_descriptors()?;
-        link.register_with_owner(start.roster);
+        link.register_with_owner(start.owner_lock);
         link.process.resume_supervisor();
         let begun = link.start_program(&start.program, &descriptors, || start.is_cancelled());
         if begun.is_err() {
@@ -133,13 +133,13 @@ impl ProgramSupervisor {
 pub fn run_with_own_supervisor(
     launcher: Option<&SupervisorLauncher>,
     spec: &ProgramSpec,
-    roster: &OwnerLock,
+    owner_lock: &OwnerLock,
     control: &RunControl,
 ) -> Result<ProgramOutcome, ProgramStartError> {
     let observe = &mut |_, _: &[u8]| {};
     match launcher.cloned() {
-        Some(launcher) => ProgramSupervisor { launcher, link: None }.run_program(spec, roster, control, observe),
-        None => run_program(spec, roster, control, observe),
+        Some(launcher) => ProgramSupervisor { launcher, link: None }.run_program(spec, owner_lock, control, observe),
+        None => run_program(spec, owner_lock, control, observe),
     }
 }
 
@@ -193,8 +193,8 @@ impl SupervisorLink {
 
     /// Puts the supervisor on the list of an owner, so that a sweep ends it after the owner's death if it cannot end itself: its
     /// agent may have stopped it.
-    pub fn register_with_owner(&self, roster: &OwnerLock) {
-        self.listed.get_or_init(|| roster.record_leader(self.process.pid(), self.before));
+    pub fn register_with_owner(&self, owner_lock: &OwnerLock) {
+        self.listed.get_or_init(|| owner_lock.record_leader(self.process.pid(), self.before));
     }
 
     /// Orders the supervisor to start a program. An error means that it got no order. A supervisor that does not follow the order

@@ -38,9 +38,9 @@ mod tests {
         assert!(!wake_owner(directory.path(), &name));
         std::fs::write(directory.path().join(&name), "").expect("a file");
         assert!(!wake_owner(directory.path(), &name));
-        let roster = OwnerLock::acquire(directory.path(), 8).expect("a name");
+        let owner_lock = OwnerLock::acquire(directory.path(), 8).expect("a name");
         let other = owner_directory::format_owner_name(getpid(), mine + 1, 8);
-        std::fs::rename(directory.path().join(roster.name()), directory.path().join(&other)).expect("another name");
+        std::fs::rename(directory.path().join(owner_lock.name()), directory.path().join(&other)).expect("another name");
         assert!(!wake_owner(directory.path(), &other));
     }
 

@@ -64,7 +64,7 @@ impl<'a> EffectRunner<'a> {
             record: file,
         };
         AgentConsultation {
-            driver: agent.create_driver(self.settings.launcher.as_ref(), self.roster),
+            driver: agent.create_driver(self.settings.launcher.as_ref(), self.owner_lock),
             request,
             budget: TurnBudget::new(Some(time), silence, self.control.clone()),
         }

@@ -88,7 +88,7 @@ pub struct EffectRunner<'a> {
     pub(crate) store: &'a mut SqliteStore,
     pub(crate) settings: RunnerSettings,
     pub(crate) owner: OwnerName,
-    pub(crate) roster: &'a OwnerLock,
+    pub(crate) owner_lock: &'a OwnerLock,
     pub(crate) control: RunControl,
     pub(crate) env: RunnerEnv<'a>,
     /// Request of an agent's own hook system, while its hooks run.
@@ -111,16 +111,16 @@ impl<'a> EffectRunner<'a> {
     pub fn new(
         store: &'a mut SqliteStore,
         settings: RunnerSettings,
-        roster: &'a OwnerLock,
+        owner_lock: &'a OwnerLock,
         control: RunControl,
         outside: RunnerEnv<'a>,
     ) -> Result<Self, RunError> {
-        let owner = roster.name().parse().map_err(RunError::Owner)?;
+        let owner = owner_lock.name().parse().map_err(RunError::Owner)?;
         Ok(Self {
             store,
             settings,
             owner,
-            roster,
+            owner_lock,
             control,
             env: outside,
             request: None,
@@ -296,7 +296,7 @@ impl<'a> EffectRunner<'a> {
             (None, Some(launcher)) => ProgramSupervisor::start(launcher).ok(),
             (supervisor, _) => supervisor,
         };
-        let ran = run_under(&mut supervisor, spec, self.roster, &self.control, &mut |_, _: &[u8]| {});
+        let ran = run_under(&mut supervisor, spec, self.owner_lock, &self.control, &mut |_, _: &[u8]| {});
         self.supervisor.replace(supervisor);
         ran
     }
@@ -316,7 +316,7 @@ impl<'a> EffectRunner<'a> {
                 (self.env.observe)(RunnerEvent::Output(stream, &masked.push(bytes)));
             }
         };
-        let ran = run_under(&mut supervisor, spec, self.roster, &self.control, &mut observe);
+        let ran = run_under(&mut supervisor, spec, self.owner_lock, &self.control, &mut observe);
         self.supervisor.replace(supervisor);
         self.known.forget_changeable_facts();
         for (stream, rest) in [(OutputStream::Stdout, out.finish()), (OutputStream::Stderr, err.finish())] {
@@ -342,13 +342,13 @@ impl<'a> EffectRunner<'a> {
 pub(crate) fn run_under(
     supervisor: &mut Option<ProgramSupervisor>,
     spec: &ProgramSpec,
-    roster: &OwnerLock,
+    owner_lock: &OwnerLock,
     control: &RunControl,
     observe: &mut dyn FnMut(OutputStream, &[u8]),
 ) -> Result<ProgramOutcome, ProgramStartError> {
     match supervisor {
-        None => run_program(spec, roster, control, observe),
-        Some(supervisor) => supervisor.run_program(spec, roster, control, observe),
+        None => run_program(spec, owner_lock, control, observe),
+        Some(supervisor) => supervisor.run_program(spec, owner_lock, control, observe),
     }
 }
 

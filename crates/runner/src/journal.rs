@@ -89,7 +89,7 @@ impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
         spec: &ProgramSpec,
         mut watch: Option<&mut OutputWatch<'_>>,
     ) -> Result<Result<ProgramOutcome, ProgramStartError>, RunError> {
-        let (control, roster) = (self.effects.control.with_own_cancel(), self.effects.roster);
+        let (control, owner_lock) = (self.effects.control.with_own_cancel(), self.effects.owner_lock);
         let mut supervisor = self.effects.take_supervisor()?;
         let mut observe = |stream, bytes: &[u8]| match &mut watch {
             Some(watch) => {
@@ -102,7 +102,7 @@ impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
                 self.effects.show_output(stream, &masked);
             }
         };
-        let ran = run_under(&mut supervisor, spec, roster, &control, &mut observe);
+        let ran = run_under(&mut supervisor, spec, owner_lock, &control, &mut observe);
         self.effects.supervisor.replace(supervisor);
         Ok(ran)
     }

@@ -103,7 +103,7 @@ pub struct TurnLimits {
 impl<'a> Runner<'a> {
     pub fn new(effects: EffectRunner<'a>, agent: Agent, allowance: TurnLimits) -> Self {
         let agent = agent.resolve_relative_paths(&effects.settings.project);
-        let driver = agent.create_driver(effects.settings.launcher.as_ref(), effects.roster);
+        let driver = agent.create_driver(effects.settings.launcher.as_ref(), effects.owner_lock);
         let (digester, done) = (WorkDigester::default(), Vec::new());
         Self { effects, agent, driver, allowance, digester, done, resumes: false, removed_branch: None }
     }

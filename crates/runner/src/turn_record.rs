@@ -27,11 +27,11 @@ pub(crate) fn with_extension(file: &Path, end: &str) -> PathBuf {
 /// A masked record of the output of one or two streams, which arrives in pieces.
 pub(crate) struct TurnRecord<'m> {
     masked: [MaskedDisplayStream<'m>; 2],
-    file: RecordFile,
+    file: TurnRecordFile,
 }
 
 /// The file of a record, created with the first output.
-struct RecordFile {
+struct TurnRecordFile {
     planned: PathBuf,
     created: Option<(File, PathBuf)>,
     written: u64,
@@ -41,7 +41,7 @@ struct RecordFile {
 impl<'m> TurnRecord<'m> {
     pub fn new(mask: &'m SecretMask, planned: PathBuf) -> Self {
         let masked = [mask.open_display_stream(), mask.open_display_stream()];
-        Self { masked, file: RecordFile { planned, created: None, written: 0, is_over: false } }
+        Self { masked, file: TurnRecordFile { planned, created: None, written: 0, is_over: false } }
     }
 
     /// Masks and records a piece of a stream. Returns what can be shown by now.
@@ -60,7 +60,7 @@ impl<'m> TurnRecord<'m> {
     }
 }
 
-impl RecordFile {
+impl TurnRecordFile {
     fn write_masked(&mut self, bytes: &[u8]) {
         if self.is_over || bytes.is_empty() {
             return;

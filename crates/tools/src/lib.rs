@@ -43,7 +43,7 @@ pub use hook::{StopHookList, registered_hooks};
 pub use host::ToolHost;
 pub use router::ToolRouter;
 pub use schema::{FieldKind, FieldPresence, IdKind, ToolField};
-pub use task::{TaskDetails, newest_notes};
+pub use task::{TaskGetReport, newest_notes};
 pub use tool::{ToolDefinition, ToolEffect};
 pub use windlass_hooks::SecretMask;
 pub use windlass_process::RunControl;

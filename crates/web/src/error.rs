@@ -30,6 +30,11 @@ impl RequestError {
         Self { status, body: ErrorBody { error: error.to_owned(), cause: None, hint, code: code.to_owned() } }
     }
 
+    pub fn with_cause(mut self, cause: &str) -> Self {
+        self.body.cause = Some(cause.to_owned());
+        self
+    }
+
     pub fn not_logged_in() -> Self {
         let hint = "`windlass serve invite NAME` prints a link that logs in";
         Self::new(StatusCode::UNAUTHORIZED, "not_logged_in", "not logged in", hint)

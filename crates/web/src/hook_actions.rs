@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Path, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +18,7 @@ use windlass_app::{Failure, FailureCode, hints};
 use windlass_config::{Config, parse_hook_point};
 use windlass_process::RunControl;
 
+use crate::body::JsonBody;
 use crate::error::RequestError;
 use crate::read::{Answer, MaybeViewer};
 use crate::server::ServerState;
@@ -45,7 +45,7 @@ pub async fn switch_hook(
     State(state): Server,
     viewer: MaybeViewer,
     Path(name): Path<String>,
-    Json(body): Json<HookSwitchBody>,
+    JsonBody(body): JsonBody<HookSwitchBody>,
 ) -> Answer<HookSwitchReport> {
     run_command(&state, viewer, Role::Manage, move |opened| {
         let project = &opened.project;
@@ -93,7 +93,7 @@ pub async fn test_hook(
     State(state): Server,
     viewer: MaybeViewer,
     Path(name): Path<String>,
-    Json(body): Json<HookTestBody>,
+    JsonBody(body): JsonBody<HookTestBody>,
 ) -> Answer<HookTestReport> {
     run_command(&state, viewer, Role::Manage, move |opened| {
         let project = &opened.project;

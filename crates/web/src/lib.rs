@@ -15,6 +15,7 @@
 //!
 //! Not here: what the page shows (`windlass_app::views`), the page itself (`page/`).
 
+mod body;
 mod error;
 mod guard;
 mod hook_actions;
@@ -28,4 +29,4 @@ mod server;
 mod stream;
 mod write;
 
-pub use server::{ServerOptions, StopHandle, TlsFiles, WebServer};
+pub use server::{ServerOptions, WebServerHandle, TlsFiles, WebServer};

@@ -63,9 +63,9 @@ pub struct ServerOptions {
 
 /// A handle that ends a server.
 #[derive(Debug, Clone)]
-pub struct StopHandle(Arc<watch::Sender<bool>>);
+pub struct WebServerHandle(Arc<watch::Sender<bool>>);
 
-impl StopHandle {
+impl WebServerHandle {
     pub fn stop_server(&self) {
         self.0.send_replace(true);
     }
@@ -77,7 +77,7 @@ pub struct WebServer {
     acceptor: Option<TlsAcceptor>,
     state: Arc<ServerState>,
     head: watch::Sender<Seq>,
-    stop: (StopHandle, watch::Receiver<bool>),
+    stop: (WebServerHandle, watch::Receiver<bool>),
 }
 
 /// What requests share.
@@ -171,13 +171,15 @@ impl WebServer {
             head: receiver,
         };
         let (stop, stopped) = watch::channel(false);
-        Ok(Self {
+        let server = Self {
             listener,
             acceptor,
             state: Arc::new(state),
             head: sender,
-            stop: (StopHandle(Arc::new(stop)), stopped),
-        })
+            stop: (WebServerHandle(Arc::new(stop)), stopped),
+        };
+        server.access().note_start(&server.url(), server.state.local.port())?;
+        Ok(server)
     }
 
     /// Returns the address of the page, without a path.
@@ -194,11 +196,7 @@ impl WebServer {
         &self.state.access
     }
 
-    pub fn port(&self) -> u16 {
-        self.state.local.port()
-    }
-
-    pub fn stop_handle(&self) -> StopHandle {
+    pub fn stop_handle(&self) -> WebServerHandle {
         self.stop.0.clone()
     }
 
@@ -212,7 +210,6 @@ impl WebServer {
             .build()
             .map_err(failed)?;
         let (watched, access) = (self.state.pool.open_project()?, self.state.access.clone());
-        access.note_start(&self.url(), self.port())?;
         let (head, stopped) = (self.head, self.stop.1.clone());
         let watching = thread::Builder::new()
             .name("log".to_owned())

@@ -18,6 +18,7 @@ use windlass_app::web_access::Role;
 use windlass_engine::{Authority, Command, EdgeKind, Event, NewTask, TaskId, TaskPatch, TaskResolution};
 use windlass_runner::MergeChecks;
 
+use crate::body::JsonBody;
 use crate::error::RequestError;
 use crate::guard::LoggedIn;
 use crate::read::{Answer, MaybeViewer, ViewerInfo, find_linked_item, parse_task, require_viewer, used_link};
@@ -66,7 +67,7 @@ pub struct LoginBody {
 }
 
 /// Exchanges a one-time code for a cookie.
-pub async fn log_in(State(state): Server, Json(body): Json<LoginBody>) -> Result<Response, RequestError> {
+pub async fn log_in(State(state): Server, JsonBody(body): JsonBody<LoginBody>) -> Result<Response, RequestError> {
     let Some((secret, viewer)) = state.access().redeem_code(&body.code)? else {
         let hint = "a code works once and for a short time; `windlass serve invite NAME` prints a new link";
         return Err(RequestError::new(axum::http::StatusCode::UNAUTHORIZED, "login", "this code is not valid", hint));
@@ -99,7 +100,7 @@ pub struct AnswerBody {
     pub text: Option<String>,
 }
 
-pub async fn answer(State(state): Server, viewer: MaybeViewer, Json(body): Json<AnswerBody>) -> Answer<Done> {
+pub async fn answer(State(state): Server, viewer: MaybeViewer, JsonBody(body): JsonBody<AnswerBody>) -> Answer<Done> {
     run_command(&state, viewer, Role::Answer, move |opened| give_answer(opened, body.subject, &body.answer, body.text))
         .await
 }
@@ -133,7 +134,7 @@ pub struct QuestionAnswerBody {
 pub async fn answer_question(
     State(state): Server,
     Path(token): Path<String>,
-    Json(body): Json<QuestionAnswerBody>,
+    JsonBody(body): JsonBody<QuestionAnswerBody>,
 ) -> Answer<Done> {
     let question = state.access().find_question(&token)?.ok_or_else(used_link)?;
     let access = state.access().clone();
@@ -158,7 +159,7 @@ pub struct SayBody {
     pub text: String,
 }
 
-pub async fn say(State(state): Server, viewer: MaybeViewer, Json(body): Json<SayBody>) -> Answer<Done> {
+pub async fn say(State(state): Server, viewer: MaybeViewer, JsonBody(body): JsonBody<SayBody>) -> Answer<Done> {
     run_command(&state, viewer, Role::Answer, move |opened| {
         let session = opened.find_referenced_session(&body.session)?.name;
         execute(opened, &Command::Say { session, text: body.text })
@@ -177,7 +178,7 @@ pub async fn cancel_session(
     State(state): Server,
     viewer: MaybeViewer,
     Path(name): Path<String>,
-    Json(body): Json<ReasonBody>,
+    JsonBody(body): JsonBody<ReasonBody>,
 ) -> Answer<Done> {
     run_command(&state, viewer, Role::Manage, move |opened| {
         let session = opened.find_referenced_session(&name)?;
@@ -205,7 +206,11 @@ pub struct NewTaskBody {
     pub depends_on: Vec<String>,
 }
 
-pub async fn add_task(State(state): Server, viewer: MaybeViewer, Json(body): Json<NewTaskBody>) -> Answer<TaskSummary> {
+pub async fn add_task(
+    State(state): Server,
+    viewer: MaybeViewer,
+    JsonBody(body): JsonBody<NewTaskBody>,
+) -> Answer<TaskSummary> {
     run_command(&state, viewer, Role::Manage, move |opened| {
         let depends_on: Result<Vec<TaskId>, _> = body.depends_on.iter().map(|id| parse_task(id)).collect();
         let new = NewTask {
@@ -250,7 +255,7 @@ pub async fn edit_task(
     State(state): Server,
     viewer: MaybeViewer,
     Path(id): Path<String>,
-    Json(body): Json<EditTaskBody>,
+    JsonBody(body): JsonBody<EditTaskBody>,
 ) -> Answer<Done> {
     let id = parse_task(&id)?;
     run_command(&state, viewer, Role::Manage, move |opened| {
@@ -271,7 +276,7 @@ pub async fn block_task(
     State(state): Server,
     viewer: MaybeViewer,
     Path(id): Path<String>,
-    Json(body): Json<ReasonBody>,
+    JsonBody(body): JsonBody<ReasonBody>,
 ) -> Answer<Done> {
     let id = parse_task(&id)?;
     run_command(&state, viewer, Role::Manage, move |opened| {
@@ -285,7 +290,7 @@ pub async fn reopen_task(
     State(state): Server,
     viewer: MaybeViewer,
     Path(id): Path<String>,
-    Json(body): Json<ReasonBody>,
+    JsonBody(body): JsonBody<ReasonBody>,
 ) -> Answer<Done> {
     let id = parse_task(&id)?;
     run_command(&state, viewer, Role::Manage, move |opened| {
@@ -311,7 +316,7 @@ pub async fn change_dependency(
     State(state): Server,
     viewer: MaybeViewer,
     Path(id): Path<String>,
-    Json(body): Json<DependencyBody>,
+    JsonBody(body): JsonBody<DependencyBody>,
 ) -> Answer<Done> {
     let (from, to) = (parse_task(&id)?, parse_task(&body.on)?);
     let kind = EdgeKind::DependsOn;
@@ -363,7 +368,7 @@ pub async fn review_change(
     State(state): Server,
     viewer: MaybeViewer,
     Path(id): Path<String>,
-    Json(body): Json<ReviewBody>,
+    JsonBody(body): JsonBody<ReviewBody>,
 ) -> Answer<Done> {
     let id = parse_task(&id)?;
     run_command(&state, viewer, Role::Answer, move |opened| {

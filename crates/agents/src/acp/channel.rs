@@ -23,7 +23,7 @@ const MAX_UNREAD_ANSWERS: usize = 64 * 1024 * 1024;
 
 /// The limits of a turn and the receiver of its transcript.
 pub struct TurnContext<'a> {
-    pub roster: &'a OwnerLock,
+    pub owner_lock: &'a OwnerLock,
     pub budget: &'a mut TurnBudget,
     /// Receives the transcript while the agent works.
     pub transcript: &'a mut dyn FnMut(&str),
@@ -32,8 +32,8 @@ pub struct TurnContext<'a> {
 impl TurnContext<'_> {
     /// Borrows the context again, for one call.
     pub(super) fn reborrow(&mut self) -> TurnContext<'_> {
-        let Self { roster, budget, transcript: tell } = self;
-        TurnContext { roster, budget, transcript: &mut **tell }
+        let Self { owner_lock, budget, transcript: tell } = self;
+        TurnContext { owner_lock, budget, transcript: &mut **tell }
     }
 }
 
@@ -76,7 +76,7 @@ impl AcpChannel {
         attention: TurnContext<'_>,
         grace: Option<Duration>,
     ) -> (Result<Value, RequestFailure>, Option<TurnInterruption>) {
-        let TurnContext { roster, budget: TurnBudget { until, silence, control, .. }, transcript: tell } = attention;
+        let TurnContext { owner_lock, budget: TurnBudget { until, silence, control, .. }, transcript: tell } = attention;
         let (mut interference, mut leave) = (None, None);
         let mut attended = match self.live.open_session(control) {
             Ok(attended) => attended,
@@ -99,7 +99,7 @@ impl AcpChannel {
             let heard = wait_for_event(&mut attended, &mut self.services, until, silence);
             let why = match heard {
                 ChannelEvent::Heard(ProcessEvent::Output(bytes)) => {
-                    match handle_agent_bytes(&bytes, &mut self.client, &mut self.services, roster, (&mut telling, tell))
+                    match handle_agent_bytes(&bytes, &mut self.client, &mut self.services, owner_lock, (&mut telling, tell))
                     {
                         Err(breach) => return (Err(RequestFailure::Breach(breach)), interference),
                         Ok(Some(answer)) => return (answer.map_err(RequestFailure::Refused), interference),
@@ -130,11 +130,11 @@ impl AcpChannel {
 
     /// Handles output that follows an answer, for at most this long.
     pub fn drain_trailing_output(&mut self, attention: TurnContext<'_>, most: Duration) {
-        let TurnContext { roster, budget, transcript: tell } = attention;
+        let TurnContext { owner_lock, budget, transcript: tell } = attention;
         let Ok(mut attended) = self.live.open_session(&budget.control) else { return };
         let (mut until, mut telling) = (Some(Instant::now() + most), TranscriptRenderer::default());
         while let ProcessEvent::Output(bytes) = attended.next_event(&mut until) {
-            if handle_agent_bytes(&bytes, &mut self.client, &mut self.services, roster, (&mut telling, &mut *tell))
+            if handle_agent_bytes(&bytes, &mut self.client, &mut self.services, owner_lock, (&mut telling, &mut *tell))
                 .is_err()
             {
                 return;
@@ -144,14 +144,14 @@ impl AcpChannel {
     }
 
     /// Handles output since the last turn, for at most this long. Returns whether the agent runs and is silent now.
-    pub fn drain_pending_output(&mut self, control: &RunControl, roster: &OwnerLock, most: Duration) -> bool {
+    pub fn drain_pending_output(&mut self, control: &RunControl, owner_lock: &OwnerLock, most: Duration) -> bool {
         let Ok(mut attended) = self.live.open_session(control) else { return false };
         let until = Instant::now() + most;
         while Instant::now() < until {
             match attended.poll_event() {
                 ProcessEvent::Output(bytes) => {
                     let no_observer: (_, &mut dyn FnMut(&str)) = (&mut TranscriptRenderer::default(), &mut |_| {});
-                    if handle_agent_bytes(&bytes, &mut self.client, &mut self.services, roster, no_observer).is_err() {
+                    if handle_agent_bytes(&bytes, &mut self.client, &mut self.services, owner_lock, no_observer).is_err() {
                         return false;
                     }
                     attended.send_input(&self.client.take_outgoing());
@@ -199,7 +199,7 @@ fn handle_agent_bytes(
     bytes: &[u8],
     talk: &mut AcpClient,
     desk: &mut ClientServices,
-    roster: &OwnerLock,
+    owner_lock: &OwnerLock,
     (telling, tell): (&mut TranscriptRenderer, &mut dyn FnMut(&str)),
 ) -> Result<Option<Result<Value, JsonRpcError>>, ProtocolError> {
     let mut answer = None;
@@ -212,7 +212,7 @@ fn handle_agent_bytes(
                 answer = Some(outcome);
             }
             AcpEvent::Request { id, wish } => {
-                let served = desk.serve_request(&id, wish, roster);
+                let served = desk.serve_request(&id, wish, owner_lock);
                 if let Some(told) = served.told {
                     telling.render_note(&told, tell);
                 }

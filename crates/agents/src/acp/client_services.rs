@@ -84,7 +84,7 @@ impl ClientServices {
     }
 
     /// Serves a request. `id` is the id of the JSON-RPC request.
-    pub fn serve_request(&mut self, id: &Value, wish: ClientRequest, roster: &OwnerLock) -> ServiceResponse {
+    pub fn serve_request(&mut self, id: &Value, wish: ClientRequest, owner_lock: &OwnerLock) -> ServiceResponse {
         let done = |answer| ServiceResponse { answer: Some(answer), told: None };
         match wish {
             ClientRequest::Read(wanted) => {
@@ -103,7 +103,7 @@ impl ClientServices {
                 let words: Vec<&str> =
                     std::iter::once(&wanted.command).chain(&wanted.args).map(String::as_str).collect();
                 let told = format!("runs {}", words.join(" "));
-                self.serve_if_permitted(ToolKind::Execute, told, |desk| desk.create_terminal(&wanted, roster))
+                self.serve_if_permitted(ToolKind::Execute, told, |desk| desk.create_terminal(&wanted, owner_lock))
             }
             ClientRequest::Output(name) => done(self.find_program(&name).map(read_terminal_output)),
             ClientRequest::Kill(name) => done(self.find_program(&name).map(|program| {
@@ -176,7 +176,7 @@ impl ClientServices {
         ServiceResponse { answer: Some(answer), told: Some(told) }
     }
 
-    fn create_terminal(&mut self, wanted: &CreateTerminalRequest, roster: &OwnerLock) -> Result<Value, JsonRpcError> {
+    fn create_terminal(&mut self, wanted: &CreateTerminalRequest, owner_lock: &OwnerLock) -> Result<Value, JsonRpcError> {
         if self.programs.len() >= MAX_TERMINALS {
             let Some(over) = self.programs.iter().position(|program| program.exit().is_some()) else {
                 return Err(JsonRpcError::new(
@@ -197,7 +197,7 @@ impl ClientServices {
         let most = wanted.output_byte_limit.map_or(MAX_TERMINAL_OUTPUT, |most| {
             usize::try_from(most).unwrap_or(MAX_TERMINAL_OUTPUT).min(MAX_TERMINAL_OUTPUT)
         });
-        let started = BackgroundProcess::start(&self.launcher, &spec, roster, most);
+        let started = BackgroundProcess::start(&self.launcher, &spec, owner_lock, most);
         let program = started.map_err(|error| JsonRpcError::new(REQUEST_REFUSED, error.to_string()))?;
         self.made += 1;
         let name = format!("terminal-{}", self.made);

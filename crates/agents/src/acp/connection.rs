@@ -51,9 +51,9 @@ impl AcpConnection {
 
     /// Returns whether the agent and its MCP servers still run and the agent is silent. Output since the last turn belongs to no
     /// turn.
-    pub fn is_ready(&mut self, control: &RunControl, roster: &OwnerLock) -> bool {
+    pub fn is_ready(&mut self, control: &RunControl, owner_lock: &OwnerLock) -> bool {
         self.channel.servers.iter_mut().all(|server| server.is_running())
-            && self.channel.drain_pending_output(control, roster, READINESS_TIMEOUT)
+            && self.channel.drain_pending_output(control, owner_lock, READINESS_TIMEOUT)
     }
 
     /// Sends a prompt and waits for the end of the turn. Returns the outcome, and the connection if it accepts another prompt.

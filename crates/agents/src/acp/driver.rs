@@ -17,7 +17,7 @@ use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, Tu
 pub(crate) struct AcpDriver<'a> {
     agent: Agent,
     launcher: Option<SupervisorLauncher>,
-    roster: &'a OwnerLock,
+    owner_lock: &'a OwnerLock,
     connection: Option<AcpConnection>,
 }
 
@@ -30,7 +30,7 @@ impl AgentDriver for AcpDriver<'_> {
         };
         let connection = self.connection.take().expect("it was connected above");
         let attention = TurnContext {
-            roster: self.roster,
+            owner_lock: self.owner_lock,
             budget,
             transcript: &mut |text| host.write_output(TurnOutput::Transcript(text)),
         };
@@ -48,8 +48,8 @@ impl AgentDriver for AcpDriver<'_> {
 }
 
 impl<'a> AcpDriver<'a> {
-    pub fn new(agent: Agent, launcher: Option<SupervisorLauncher>, roster: &'a OwnerLock) -> Self {
-        Self { agent, launcher, roster, connection: None }
+    pub fn new(agent: Agent, launcher: Option<SupervisorLauncher>, owner_lock: &'a OwnerLock) -> Self {
+        Self { agent, launcher, owner_lock, connection: None }
     }
 
     /// Ensures a connection to the requested conversation, or to a new one. Returns whether the agent remembers the earlier
@@ -65,7 +65,7 @@ impl<'a> AcpDriver<'a> {
             // For another task the agent starts again, because its environment names the task.
             self.close_agent();
         }
-        if self.connection.as_mut().is_some_and(|connection| connection.is_ready(&budget.control, self.roster)) {
+        if self.connection.as_mut().is_some_and(|connection| connection.is_ready(&budget.control, self.owner_lock)) {
             return Ok(true);
         }
         self.close_agent();
@@ -77,7 +77,7 @@ impl<'a> AcpDriver<'a> {
         let servers: Vec<_> = setup.servers.iter().chain(&request.tools).cloned().collect();
         let start = AgentStartRequest {
             launcher,
-            roster: self.roster,
+            owner_lock: self.owner_lock,
             spec: &build_agent_spec(invocation, &request.directory, request.environment.clone()),
             permissions: &setup.permissions,
             servers: &servers,

@@ -95,7 +95,7 @@ impl PendingConnection {
 
     /// Starts an agent and initializes it. Returns its capabilities too.
     fn start_agent(start: &AgentStartRequest<'_>, budget: &mut TurnBudget) -> Result<(Self, Value), TurnEnd> {
-        let live = InteractiveProcess::start(start.launcher, start.spec, start.roster).map_err(|error| {
+        let live = InteractiveProcess::start(start.launcher, start.spec, start.owner_lock).map_err(|error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
             TurnEnd::Broken(format!("{error}{cause}"))
         })?;
@@ -230,9 +230,9 @@ impl PendingConnection {
         budget: &mut TurnBudget,
     ) -> Result<Value, RequestFailure> {
         self.line.client.send_request(method, params);
-        let (roster, mut last) = (start.roster, None);
+        let (owner_lock, mut last) = (start.owner_lock, None);
         let answer = budget.run_bounded_step(OPENING_ANSWER_TIMEOUT, |step| {
-            let answer = self.line.await_answer(TurnContext { roster, budget: step, transcript: &mut |_| {} }, None).0;
+            let answer = self.line.await_answer(TurnContext { owner_lock, budget: step, transcript: &mut |_| {} }, None).0;
             last = step.until;
             answer
         });

@@ -45,7 +45,7 @@ impl McpHttpServer {
         budget: &mut TurnBudget,
     ) -> Result<Self, TurnEnd> {
         let spec = build_server_spec(server, start.spec);
-        let mut live = InteractiveProcess::start(start.launcher, &spec, start.roster)
+        let mut live = InteractiveProcess::start(start.launcher, &spec, start.owner_lock)
             .map_err(|error| TurnEnd::Broken(error.to_string()))?;
         let line = match read_first_line(&mut live, budget) {
             Ok(line) => line,

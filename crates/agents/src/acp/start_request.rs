@@ -18,7 +18,7 @@ const MAX_ERROR_DATA_LENGTH: usize = 400;
 /// A request to start an agent.
 pub struct AgentStartRequest<'a> {
     pub launcher: &'a SupervisorLauncher,
-    pub roster: &'a OwnerLock,
+    pub owner_lock: &'a OwnerLock,
     pub spec: &'a ProgramSpec,
     pub permissions: &'a AgentPermissions,
     /// The MCP servers that are passed to the agent.

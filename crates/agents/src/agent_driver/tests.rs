@@ -7,7 +7,7 @@ use crate::headless::HeadlessDialect;
 use crate::{Agent, AgentKind};
 
 struct NotingHost<'a> {
-    roster: &'a OwnerLock,
+    owner_lock: &'a OwnerLock,
     notes: Vec<String>,
 }
 
@@ -33,10 +33,10 @@ impl TurnHost for NotingHost<'_> {
         spec: &ProgramSpec,
         watch: Option<&mut OutputWatch<'_>>,
     ) -> Result<ProgramOutcome, TurnEnd> {
-        let (roster, control) = (self.roster, RunControl::new().with_own_cancel());
+        let (owner_lock, control) = (self.owner_lock, RunControl::new().with_own_cancel());
         let ran = match watch {
-            None => run_program(spec, roster, &control, &mut |_, _| {}),
-            Some(watch) => run_program(spec, roster, &control, &mut |stream, bytes| {
+            None => run_program(spec, owner_lock, &control, &mut |_, _| {}),
+            Some(watch) => run_program(spec, owner_lock, &control, &mut |stream, bytes| {
                 if watch(self, stream, bytes).is_break() {
                     control.cancel_own_runs();
                 }
@@ -51,8 +51,8 @@ fn prompt(driver: AgentKind, script: &str) -> (TurnEnd, String) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut agent = Agent::with_default_setup("x", driver);
     agent.setup.command = Some("sh agent.sh".to_owned());
-    let roster = OwnerLock::acquire(&directory.path().join("owners"), 1).expect("a roster");
-    let mut host = NotingHost { roster: &roster, notes: Vec::new() };
+    let owner_lock = OwnerLock::acquire(&directory.path().join("owners"), 1).expect("an owner lock");
+    let mut host = NotingHost { owner_lock: &owner_lock, notes: Vec::new() };
     std::fs::write(directory.path().join("agent.sh"), script).expect("a script");
     let request = PromptRequest {
         directory: directory.path().to_owned(),
@@ -64,7 +64,7 @@ fn prompt(driver: AgentKind, script: &str) -> (TurnEnd, String) {
         record: directory.path().join("1"),
     };
     let mut budget = TurnBudget::new(None, None, RunControl::new());
-    let outcome = agent.create_driver(None, &roster).run_turn(&request, &mut budget, &mut host);
+    let outcome = agent.create_driver(None, &owner_lock).run_turn(&request, &mut budget, &mut host);
     (outcome.end, host.notes.join("\n"))
 }
 

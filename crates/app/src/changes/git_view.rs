@@ -17,9 +17,9 @@ pub fn with_git<T>(
     control: &RunControl,
     work: impl FnOnce(&GitClient<'_>) -> Result<T, Error>,
 ) -> Result<Option<T>, Failure> {
-    let roster = execution::acquire_owner_lock(project)?;
+    let owner_lock = execution::acquire_owner_lock(project)?;
     let Some(repository) = GitRepository::discover(&project.root).map_err(hints::git_failure)? else { return Ok(None) };
-    let run = |spec: &_| start(spec, &roster, control, &mut |_, _| {});
+    let run = |spec: &_| start(spec, &owner_lock, control, &mut |_, _| {});
     // Git also helps under a configuration that cannot be read.
     let named = Config::load(&project.root).ok().and_then(|config| config.settings.forge.remote);
     let named = named.map(|remote| RemoteName::new(&remote.value)).transpose().map_err(hints::git_failure)?;

@@ -35,9 +35,9 @@ pub fn check_git(opened: &OpenedProject, control: &RunControl) -> Vec<HealthChec
             return vec![failed_check("git", String::new(), vec![error.to_string()], error.hint().as_deref())];
         }
     };
-    let Ok(roster) = execution::acquire_owner_lock(&opened.project) else { return Vec::new() };
+    let Ok(owner_lock) = execution::acquire_owner_lock(&opened.project) else { return Vec::new() };
     let delivery = runner_settings::delivery_settings(&opened.project, &config);
-    let look = GitInspection { opened, delivery, roster: &roster, control };
+    let look = GitInspection { opened, delivery, owner_lock: &owner_lock, control };
     // Tasks that are worked on in place need neither a base nor a forge.
     look.run_checks(repository, config.settings.worktrees != Some(false))
 }
@@ -45,13 +45,13 @@ pub fn check_git(opened: &OpenedProject, control: &RunControl) -> Vec<HealthChec
 struct GitInspection<'a> {
     opened: &'a OpenedProject,
     delivery: DeliverySettings,
-    roster: &'a OwnerLock,
+    owner_lock: &'a OwnerLock,
     control: &'a RunControl,
 }
 
 impl GitInspection<'_> {
     fn run_checks(&self, repository: GitRepository, delivers: bool) -> Vec<HealthCheck> {
-        let start = |spec: &ProgramSpec| run_program(spec, self.roster, self.control, &mut |_, _| {});
+        let start = |spec: &ProgramSpec| run_program(spec, self.owner_lock, self.control, &mut |_, _| {});
         let environment = environment::inherited_environment();
         let remote = self.delivery.remote.as_deref().and_then(|name| RemoteName::new(name).ok());
         let git = GitClient::new(repository, &start, &environment).with_remote(remote);
@@ -118,7 +118,7 @@ impl GitInspection<'_> {
             }
         };
         let note = format!("{} on {}", site.project, site.host);
-        let start = |spec| run_program(&spec, self.roster, self.control, &mut |_, _| {});
+        let start = |spec| run_program(&spec, self.owner_lock, self.control, &mut |_, _| {});
         Some(match ForgeToken::find_token(&site, &environment::inherited_environment(), start) {
             Ok(_) => HealthCheck { what: "forge", problems: vec![], note, hint: None },
             Err(error) => failed_check("forge", note, vec![error.to_string()], Some(&error.hint())),

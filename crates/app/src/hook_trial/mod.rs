@@ -240,8 +240,8 @@ impl<'a> HookTrialRunner<'a> {
         let spec = input.build_spec(script, hook.timeout, papers);
         let system = |error| Failure::new(FailureCode::System, "cannot write the payload").with_cause(error);
         papers.write(&spec.stdin).map_err(system)?;
-        let roster = execution::acquire_owner_lock(self.project)?;
-        let ran = start(&spec, &roster, &self.control, &mut |_, _| {});
+        let owner_lock = execution::acquire_owner_lock(self.project)?;
+        let ran = start(&spec, &owner_lock, &self.control, &mut |_, _| {});
         // The output is masked before it is cut: half a secret is one, too.
         let ran = ran.map(|ran| excerpt_run(ran, &self.mask));
         // Trials keep no output.

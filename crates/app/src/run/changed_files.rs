@@ -47,7 +47,7 @@ pub fn record_base_commit(project: &Project, records: &Path) {
 /// A query of git, with the owner and the control that it runs under.
 pub struct ChangedFilesQuery<'a> {
     pub project: &'a Project,
-    pub roster: &'a OwnerLock,
+    pub owner_lock: &'a OwnerLock,
     pub control: &'a RunControl,
 }
 
@@ -83,7 +83,7 @@ impl ChangedFilesQuery<'_> {
             capture: CaptureLimits { head: MAX_NAME_LIST, tail: 0, spill: None },
             ..ProgramSpec::new(invocation, &self.project.root, environment)
         };
-        let ran = run_program(&spec, self.roster, &self.control.ignoring_cancel(), &mut |_, _| {});
+        let ran = run_program(&spec, self.owner_lock, &self.control.ignoring_cancel(), &mut |_, _| {});
         match ran {
             Ok(ran) if ran.exit == ProgramExit::Code(0) => {
                 let (bytes, cut) = (ran.stdout.to_bytes(), ran.stdout.omitted_byte_count() > 0);

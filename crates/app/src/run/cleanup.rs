@@ -18,12 +18,12 @@ use crate::{Failure, Notice, hints};
 pub fn clean_up_tasks(
     opened: &mut OpenedProject,
     config: &Arc<Config>,
-    (roster, control): (&OwnerLock, &RunControl),
+    (owner_lock, control): (&OwnerLock, &RunControl),
 ) -> Result<(), Failure> {
     let in_use = execution::worktrees_in_use(opened)?;
-    let rules = plan::engine_rules(config, &execution::owner_name(roster), ConfigTrust::Yes)?;
+    let rules = plan::engine_rules(config, &execution::owner_name(owner_lock), ConfigTrust::Yes)?;
     let tidied =
-        HookExecution::new(opened, config, control).with_owner(roster, rules).run_with_effects(|dispatch| {
+        HookExecution::new(opened, config, control).with_owner(owner_lock, rules).run_with_effects(|dispatch| {
             dispatch
                 .record_external_merges(&in_use)
                 .and_then(|()| dispatch.sweep_worktrees(&in_use))
@@ -53,8 +53,8 @@ pub fn clean_up_without_work(opened: &mut OpenedProject) -> Result<(), Failure> 
     if find_workspace_mode(&opened.project, &config).is_ok_and(|grounds| grounds.is_in_place()) {
         return Ok(());
     }
-    let roster = execution::acquire_owner_lock(&opened.project)?;
+    let owner_lock = execution::acquire_owner_lock(&opened.project)?;
     let (control, received) = execution::listen_to_signals()?;
-    let tidied = clean_up_tasks(opened, &Arc::new(config), (&roster, &control));
+    let tidied = clean_up_tasks(opened, &Arc::new(config), (&owner_lock, &control));
     tidied.map_err(|failure| failure.with_signal(received.first_signal()))
 }

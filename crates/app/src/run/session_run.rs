@@ -42,7 +42,7 @@ pub struct SessionReport {
     pub ending: Option<SessionEndKind>,
     pub tally: SessionTally,
     /// The owner under which this process ran programs, and still may.
-    pub roster: OwnerLock,
+    pub owner_lock: OwnerLock,
 }
 
 impl PlannedSession<'_> {
@@ -58,9 +58,9 @@ impl PlannedSession<'_> {
         let Self { request, target, choice, config, agent, .. } = self;
         // The choice waits until a killed owner counts as dead, so the recovery comes after it.
         recover_and_notify(opened, control, RecoveryScope::BeforeSession(choice.session_name()))?;
-        let roster = execution::acquire_owner_lock(&opened.project)?;
-        let _heart = start_heartbeat(std::slice::from_ref(&roster), config)?;
-        let owner = execution::owner_name(&roster);
+        let owner_lock = execution::acquire_owner_lock(&opened.project)?;
+        let _heart = start_heartbeat(std::slice::from_ref(&owner_lock), config)?;
+        let owner = execution::owner_name(&owner_lock);
         let left = find_left_task(&opened.store, request, *target)?;
         let begin = self.begin_command(&opened.project, &owner, left)?;
         warn_of_idle_hooks(opened, config);
@@ -83,7 +83,7 @@ impl PlannedSession<'_> {
             },
             shows_output,
         };
-        let mut dispatch = EffectRunner::new(&mut opened.store, settings, &roster, control.clone(), outside)
+        let mut dispatch = EffectRunner::new(&mut opened.store, settings, &owner_lock, control.clone(), outside)
             .map_err(hints::run_failure)?;
         // Work in place has no changes.
         let delivers = !self.grounds.is_in_place();
@@ -114,7 +114,7 @@ impl PlannedSession<'_> {
         }
         let ending = run_until_over(&mut runner, choice.session_name(), control, prompt)?;
         drop(runner);
-        Ok(Some(SessionReport { ending, tally, roster }))
+        Ok(Some(SessionReport { ending, tally, owner_lock }))
     }
 
     /// Returns the command that starts or resumes the session.

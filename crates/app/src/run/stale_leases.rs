@@ -40,8 +40,8 @@ fn heartbeat_interval(lease: Duration) -> Duration {
 }
 
 /// Starts the heartbeat of these owners, which ends when the thread handle is dropped.
-pub fn start_heartbeat(rosters: &[OwnerLock], config: &Config) -> Result<HeartbeatThread, Failure> {
-    let pulses: io::Result<Vec<_>> = rosters.iter().map(OwnerLock::open_heartbeat).collect();
+pub fn start_heartbeat(owner_locks: &[OwnerLock], config: &Config) -> Result<HeartbeatThread, Failure> {
+    let pulses: io::Result<Vec<_>> = owner_locks.iter().map(OwnerLock::open_heartbeat).collect();
     let heart = pulses.and_then(|pulses| HeartbeatThread::start(pulses, heartbeat_interval(lease_time(config))));
     heart.map_err(|error| {
         Failure::new(FailureCode::System, "cannot start the heartbeat of this process").with_cause(error)
@@ -56,15 +56,15 @@ pub fn expire_stale_leases_before_run(opened: &mut OpenedProject) -> Result<(), 
     if find_stale_leases(&opened.store, &opened.project.owner_directory(), lease_time(&config))?.is_empty() {
         return Ok(());
     }
-    let roster = execution::acquire_owner_lock(&opened.project)?;
-    expire_stale_leases(opened, &Arc::new(config), (&roster, &RunControl::new())).map(drop)
+    let owner_lock = execution::acquire_owner_lock(&opened.project)?;
+    expire_stale_leases(opened, &Arc::new(config), (&owner_lock, &RunControl::new())).map(drop)
 }
 
 /// Expires stale leases, and returns their number.
 pub fn expire_stale_leases(
     opened: &mut OpenedProject,
     config: &Arc<Config>,
-    (roster, control): (&OwnerLock, &RunControl),
+    (owner_lock, control): (&OwnerLock, &RunControl),
 ) -> Result<usize, Failure> {
     let owners = opened.project.owner_directory();
     let lease = lease_time(config);
@@ -81,12 +81,12 @@ pub fn expire_stale_leases(
         let trusted = opened.trust || trust::find_trust_state(&opened.project, config)? == TrustState::Trusted;
         let rules = plan::engine_rules(
             config,
-            &execution::owner_name(roster),
+            &execution::owner_name(owner_lock),
             if trusted { ConfigTrust::Yes } else { ConfigTrust::No },
         )?;
         let command = Command::ExpireLease { id: task.id, epoch: held.epoch };
         let expired =
-            HookExecution::new(opened, config, control).with_owner(roster, rules).run_with_effects(|dispatch| {
+            HookExecution::new(opened, config, control).with_owner(owner_lock, rules).run_with_effects(|dispatch| {
                 // The command fails if another process was faster.
                 let expired = dispatch.commit_command(&command).is_ok();
                 dispatch.run_pending_effects().map_err(hints::run_failure)?;
@@ -143,7 +143,7 @@ mod tests {
     fn stale_lease_of_own_process_is_not_found() {
         let place = tempfile::tempdir().expect("a directory");
         let owners = place.path().join("owners");
-        let roster = OwnerLock::acquire(&owners, 7).expect("owners can be kept");
+        let owner_lock = OwnerLock::acquire(&owners, 7).expect("owners can be kept");
         let mut store = SqliteStore::create(&place.path().join("store.db"), Lifetime::Command).expect("a store");
         let rules = EngineRules { registry: HookRegistry::with_builtins(), ..EngineRules::default() };
         let at = Timestamp::from_millis(1_768_644_000_000);
@@ -159,15 +159,15 @@ mod tests {
             protected: None,
             agent: "command:true".to_owned(),
             terms: SessionTerms::default(),
-            owner: roster.name().parse().expect("a name"),
+            owner: owner_lock.name().parse().expect("a name"),
             nonce: 7,
             fresh: false,
         });
         for (nonce, command) in [(1, add), (2, begin)] {
             store.execute_command(&rules, &origin, &command, nonce).expect("it is taken");
         }
-        let _pulse = roster.open_heartbeat().expect("a first beat");
-        while heartbeat_age(&owners, roster.name()).expect("it has a pulse").is_zero() {
+        let _pulse = owner_lock.open_heartbeat().expect("a first beat");
+        while heartbeat_age(&owners, owner_lock.name()).expect("it has a pulse").is_zero() {
             thread::yield_now();
         }
         let task = store
@@ -176,7 +176,7 @@ mod tests {
             .find_task(TaskId(1))
             .expect("it can be read")
             .expect("it is there");
-        assert!(task.lease.is_some_and(|lease| lease.session.is_some()) && is_owner_alive(&owners, roster.name()));
+        assert!(task.lease.is_some_and(|lease| lease.session.is_some()) && is_owner_alive(&owners, owner_lock.name()));
         assert_eq!(find_stale_leases(&store, &owners, Duration::ZERO).ok().map(|held| held.len()), Some(0));
     }
 }

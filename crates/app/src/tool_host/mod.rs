@@ -46,7 +46,7 @@ pub struct ProjectToolHost {
     user: String,
     cached: Option<CachedConfig>,
     /// Set from the first call on that could enqueue a hook.
-    roster: Option<OwnerLock>,
+    owner_lock: Option<OwnerLock>,
     /// A file that was changed within this time may change again without a new time stamp.
     recent: Duration,
 }
@@ -85,13 +85,13 @@ struct FileStamp {
 impl ProjectToolHost {
     pub fn new(opened: OpenedProject) -> Self {
         let (user, config_file) = (environment::user_name(), opened.project.config_file());
-        Self { opened, config_file, user, cached: None, roster: None, recent: FILE_CLOCK_TICK }
+        Self { opened, config_file, user, cached: None, owner_lock: None, recent: FILE_CLOCK_TICK }
     }
 
     /// Returns the owner lock of this process, acquired on first use.
     fn owner_lock(&mut self) -> Result<&OwnerLock, Failure> {
-        match &mut self.roster {
-            Some(roster) => Ok(roster),
+        match &mut self.owner_lock {
+            Some(owner_lock) => Ok(owner_lock),
             none => Ok(none.insert(execution::acquire_owner_lock(&self.opened.project)?)),
         }
     }
@@ -190,9 +190,9 @@ impl ProjectToolHost {
 
     /// Runs the pending hooks of this process.
     fn run_pending_hooks(&mut self, control: &RunControl) -> Result<(), Failure> {
-        let (Some(kept), Some(roster)) = (&self.cached, &self.roster) else { return Ok(()) };
+        let (Some(kept), Some(owner_lock)) = (&self.cached, &self.owner_lock) else { return Ok(()) };
         let rules = kept.rules.clone();
-        let execution = HookExecution::new(&mut self.opened, &kept.config, control).with_owner(roster, rules);
+        let execution = HookExecution::new(&mut self.opened, &kept.config, control).with_owner(owner_lock, rules);
         execution.run_with_effects(|dispatch| dispatch.run_pending_effects().map_err(hints::run_failure))
     }
 }
@@ -258,7 +258,7 @@ impl ToolHost for ProjectToolHost {
             mask: build_secret_mask(&config),
             permission: validator_permission(&config, validator_standing(trusted)),
             launcher: Some(supervisor_launcher().map_err(to_tool_error)?),
-            roster: self.owner_lock().map_err(to_tool_error)?,
+            owner_lock: self.owner_lock().map_err(to_tool_error)?,
         })
     }
 

@@ -109,5 +109,5 @@ fn tool_router_serves_real_project() {
     let mut desk = ToolRouter::new(place.tool_host(false));
     let made = desk.call_tool("task_create", serde_json::json!({"goal": "one"}), &RunControl::new()).unwrap();
     assert_eq!(made["id"], "T1");
-    assert!(desk.host().roster.is_none(), "a host that runs no programs acquires no owner lock");
+    assert!(desk.host().owner_lock.is_none(), "a host that runs no programs acquires no owner lock");
 }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use windlass_engine::{NextAction, Session, SessionEndKind, Task, TaskState, Timestamp};
+use windlass_engine::{EventType, NextAction, Session, SessionEndKind, Task, TaskState, Timestamp};
 use windlass_store::{EventFilter, StoreSnapshot, TaskFilter};
 
 use super::cost::read_usage_since;
@@ -157,7 +157,9 @@ fn session_item(opened: &OpenedProject, session: &Session) -> Result<WaitingItem
     };
     let filter = EventFilter { session: Some(session.name.clone()), ..EventFilter::default() };
     let answers: &[&str] = if asks { &["continue", "ignore-hook", "reject"] } else { &[] };
-    let (since, evidence) = read_block_evidence(opened, filter)?;
+    let evidence = read_block_evidence(opened, filter.clone())?;
+    let asked = EventFilter { types: vec![EventType::GateDecided, EventType::SessionEnded], ..filter };
+    let since = find_last_time(opened, &asked)?;
     let title = match (&session.goal, session.task) {
         (Some(goal), _) => goal.clone(),
         (None, Some(id)) => opened.require_task(id)?.goal,
@@ -186,29 +188,33 @@ fn task_item(opened: &OpenedProject, task: &Task) -> Result<WaitingItem, Failure
         .take(MAX_EVIDENCE_LINES)
         .collect();
     if evidence.is_empty() && task.blocked.as_ref().is_some_and(|blocked| !blocked.hooks.is_empty()) {
-        evidence = read_block_evidence(opened, filter)?.1;
+        evidence = read_block_evidence(opened, filter.clone())?;
     }
+    let stopped = EventFilter { types: vec![EventType::TaskBlocked, EventType::TaskFailed], ..filter };
     Ok(WaitingItem {
         kind,
         task: Some(task.id.to_string()),
         session: None,
         title: task.goal.clone(),
         reason: reason.unwrap_or_default(),
-        since: task.updated_at.millis(),
+        since: find_last_time(opened, &stopped)?.unwrap_or(task.updated_at).millis(),
         evidence,
         answers: list_task_answers(task),
     })
 }
 
-/// Reads the feedback of the last hook that blocked, and its time.
-fn read_block_evidence(
-    opened: &OpenedProject,
-    filter: EventFilter,
-) -> Result<(Option<Timestamp>, Vec<String>), Failure> {
+/// Reads the feedback of the last hook that blocked.
+fn read_block_evidence(opened: &OpenedProject, filter: EventFilter) -> Result<Vec<String>, Failure> {
     let runs = find_newest_runs(opened, filter, 1, &mut |run| Ok(run.feedback.is_some()))?;
-    let Some(run) = runs.last() else { return Ok((None, Vec::new())) };
-    let lines = run.feedback.iter().flat_map(|(_, text)| text.lines()).filter(|line| !line.trim().is_empty());
-    Ok((run.start_or_end_time(), lines.take(MAX_EVIDENCE_LINES).map(str::to_owned).collect()))
+    let lines = runs.iter().flat_map(|run| &run.feedback).flat_map(|(_, text)| text.lines());
+    let lines = lines.filter(|line| !line.trim().is_empty());
+    Ok(lines.take(MAX_EVIDENCE_LINES).map(str::to_owned).collect())
+}
+
+/// Returns the time of the last event that a filter takes.
+fn find_last_time(opened: &OpenedProject, filter: &EventFilter) -> Result<Option<Timestamp>, Failure> {
+    let newest = opened.store.read_events_back(filter, None, 1).map_err(hints::store_failure)?;
+    Ok(newest.first().map(|record| record.envelope.timestamp))
 }
 
 fn list_warnings(opened: &OpenedProject) -> Vec<String> {

@@ -69,7 +69,7 @@ struct QuestionRecord {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct RecordFile {
+struct AccessRecordFile {
     /// The address under which the page is served.
     url: Option<String>,
     /// The port at which the page was served last.
@@ -209,10 +209,10 @@ impl AccessRecords {
         Ok(secret)
     }
 
-    fn read_records(&self) -> Result<RecordFile, Failure> {
+    fn read_records(&self) -> Result<AccessRecordFile, Failure> {
         let bytes = match file::read_bounded(&self.file, MAX_RECORD_BYTES) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RecordFile::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(AccessRecordFile::default()),
             Err(error) => return Err(self.failure("read", &error)),
         };
         serde_json::from_slice(&bytes).map_err(|error| {
@@ -220,7 +220,7 @@ impl AccessRecords {
         })
     }
 
-    fn change_records(&self, change: impl FnOnce(&mut RecordFile)) -> Result<(), Failure> {
+    fn change_records(&self, change: impl FnOnce(&mut AccessRecordFile)) -> Result<(), Failure> {
         let _lock = self.lock().map_err(|error| self.failure("lock", &error))?;
         let mut records = self.read_records()?;
         let now = now();

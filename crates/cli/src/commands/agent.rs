@@ -30,7 +30,7 @@ pub fn run_scripted_agent(context: &CommandContext, args: Args, out: &mut Output
     let place = AgentOwnerDirectory::new(nonce)?;
     let launcher = runner_settings::supervisor_launcher()?;
     let setting =
-        ScriptSetting { roster: &place.roster, environment: environment::full_environment(), launcher: &launcher };
+        ScriptSetting { owner_lock: &place.owner_lock, environment: environment::full_environment(), launcher: &launcher };
     let played = server::serve(script, &setting, nonce, io::stdin(), &mut io::stdout().lock());
     match played {
         // The client has closed the pipe.
@@ -43,7 +43,7 @@ pub fn run_scripted_agent(context: &CommandContext, args: Args, out: &mut Output
 
 /// The directory that records the programs which the agent starts: the project's when a run started the agent, else a temporary one.
 struct AgentOwnerDirectory {
-    roster: OwnerLock,
+    owner_lock: OwnerLock,
     own: Option<PathBuf>,
 }
 
@@ -52,13 +52,13 @@ impl AgentOwnerDirectory {
         if let Some(project) = environment::run_project_directory()
             && let Some(project) = Project::open_at(&project)?
         {
-            return Ok(Self { roster: execution::acquire_owner_lock(&project)?, own: None });
+            return Ok(Self { owner_lock: execution::acquire_owner_lock(&project)?, own: None });
         }
         let own = environment::temporary_directory().join(format!("windlass-agent-{nonce:032x}"));
-        let roster = OwnerLock::acquire(&own, 0).map_err(|error| {
+        let owner_lock = OwnerLock::acquire(&own, 0).map_err(|error| {
             Failure::new(FailureCode::System, format!("cannot make a file in `{}`", own.display())).with_cause(error)
         })?;
-        Ok(Self { roster, own: Some(own) })
+        Ok(Self { owner_lock, own: Some(own) })
     }
 }
 

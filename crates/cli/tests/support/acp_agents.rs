@@ -37,7 +37,7 @@ impl TestWorld {
 /// An ACP agent that the test drives without a runner.
 pub struct ScriptedAcpAgent {
     pub world: TestWorld,
-    roster: OwnerLock,
+    owner_lock: OwnerLock,
     launcher: SupervisorLauncher,
 }
 
@@ -58,10 +58,10 @@ impl ScriptedAcpAgent {
         for (method, answer) in answers {
             world.write(&format!("{}.json", method.replace('/', "_")), answer.to_string());
         }
-        let roster = OwnerLock::acquire(&world.path("owners"), 7).unwrap();
+        let owner_lock = OwnerLock::acquire(&world.path("owners"), 7).unwrap();
         let launcher =
             SupervisorLauncher { program: WINDLASS.into(), arguments: vec!["__supervise".into()], environment: vec![] };
-        Self { world, roster, launcher }
+        Self { world, owner_lock, launcher }
     }
 
     pub fn open_program(&self, invocation: ProgramInvocation, options: &AcpOpenOptions<'_>) -> HandshakeOutcome {
@@ -75,7 +75,7 @@ impl ScriptedAcpAgent {
         };
         let start = acp::AgentStartRequest {
             launcher: &self.launcher,
-            roster: &self.roster,
+            owner_lock: &self.owner_lock,
             spec: &spec,
             permissions: &permissions,
             servers: &options.servers,
@@ -95,7 +95,7 @@ impl ScriptedAcpAgent {
     pub fn run_prompt(&self, connection: AcpConnection) -> (TurnOutcome, Option<AcpConnection>, String) {
         let mut transcript = String::new();
         let context = acp::TurnContext {
-            roster: &self.roster,
+            owner_lock: &self.owner_lock,
             budget: &mut generous_deadline(),
             transcript: &mut |text| transcript.push_str(text),
         };
@@ -105,7 +105,7 @@ impl ScriptedAcpAgent {
 
     /// Returns whether the agent accepts another prompt.
     pub fn is_ready(&self, connection: &mut AcpConnection) -> bool {
-        connection.is_ready(&RunControl::new(), &self.roster)
+        connection.is_ready(&RunControl::new(), &self.owner_lock)
     }
 
     /// Returns the methods and parameters of the requests, without `initialize`.

@@ -88,11 +88,8 @@ impl ServedPage {
 
     /// Changes something with a token or without one.
     pub fn post(&self, path: &str, token: &str, body: &Value) -> PageResponse {
-        let headers = [
-            self.host_header(),
-            format!("Authorization: Bearer {token}"),
-            "Content-Type: application/json".to_owned(),
-        ];
+        let headers =
+            [self.host_header(), format!("Authorization: Bearer {token}"), "Content-Type: application/json".to_owned()];
         self.send_raw(&format!("POST {path}"), &headers, &body.to_string())
     }
 
@@ -108,8 +105,7 @@ impl ServedPage {
 
     /// Opens the stream of events after a position.
     pub fn open_events(&self, token: &str, after: u64) -> BufReader<TcpStream> {
-        let headers =
-            [self.host_header(), format!("Authorization: Bearer {token}"), format!("Last-Event-ID: {after}")];
+        let headers = [self.host_header(), format!("Authorization: Bearer {token}"), format!("Last-Event-ID: {after}")];
         BufReader::new(self.open_request("GET /api/events", &headers, ""))
     }
 

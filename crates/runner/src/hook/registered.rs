@@ -68,7 +68,7 @@ impl EffectRunner<'_> {
             mask: self.settings.mask.clone(),
             permission: self.settings.permission.clone(),
             launcher: self.settings.launcher.clone(),
-            roster: self.roster,
+            owner_lock: self.owner_lock,
         };
         let means = EvaluationInputs {
             notes: &notes,

@@ -26,27 +26,27 @@ pub(crate) struct GetTaskInput {
 /// A task with its edges and newest notes.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct TaskDetails {
+pub struct TaskGetReport {
     #[serde(flatten)]
     task: Task,
     edges: Vec<TaskEdge>,
     /// Newest notes, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    notes: Vec<TaskNote>,
+    notes: Vec<ListedNote>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct TaskNote {
+pub struct ListedNote {
     kind: NoteKind,
     pub text: String,
     at: Timestamp,
 }
 
-pub(crate) fn get_task<G: ToolHost>(call: &mut ToolCall<'_, G>, given: GetTaskInput) -> Result<TaskDetails, ToolError> {
-    TaskDetails::load_details(call.host.store(), given.task_id)
+pub(crate) fn get_task<G: ToolHost>(call: &mut ToolCall<'_, G>, given: GetTaskInput) -> Result<TaskGetReport, ToolError> {
+    TaskGetReport::load_details(call.host.store(), given.task_id)
 }
 
-impl TaskDetails {
+impl TaskGetReport {
     pub fn load_details(store: &SqliteStore, id: TaskId) -> Result<Self, ToolError> {
         let snapshot = store.begin_snapshot()?;
         let task = snapshot.find_task(id)?.ok_or(Refusal::UnknownTask(id))?;
@@ -55,12 +55,12 @@ impl TaskDetails {
 }
 
 /// Returns the newest notes of a task, oldest first.
-pub fn newest_notes(store: &SqliteStore, task: &Task) -> Result<Vec<TaskNote>, ToolError> {
+pub fn newest_notes(store: &SqliteStore, task: &Task) -> Result<Vec<ListedNote>, ToolError> {
     let mut notes = Vec::with_capacity(task.memo.notes.len());
     for at in &task.memo.notes {
         let Some(record) = store.read_event(*at)? else { continue };
         if let Event::NoteAdded(note) = record.envelope.event {
-            notes.push(TaskNote { kind: note.kind, text: note.text, at: record.envelope.timestamp });
+            notes.push(ListedNote { kind: note.kind, text: note.text, at: record.envelope.timestamp });
         }
     }
     Ok(notes)

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use windlass_engine::{TaskId, TaskState};
 use windlass_store::TaskFilter;
 
-use super::TaskSummary;
+use super::ListedTask;
 use crate::error::ToolError;
 use crate::host::{ToolCall, ToolHost};
 use crate::schema::{FieldKind, IdKind, ToolField};
@@ -64,7 +64,7 @@ enum StateSelector {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListTasksOutput {
-    tasks: Vec<TaskSummary>,
+    tasks: Vec<ListedTask>,
     /// ID to continue after, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<TaskId>,
@@ -94,7 +94,7 @@ pub(crate) fn list_tasks<G: ToolHost>(
         !more
     })?;
     let next = tasks.last().map(|task| task.id).filter(|_| more);
-    Ok(ListTasksOutput { tasks: tasks.into_iter().map(TaskSummary::from).collect(), next })
+    Ok(ListTasksOutput { tasks: tasks.into_iter().map(ListedTask::from).collect(), next })
 }
 
 #[cfg(test)]

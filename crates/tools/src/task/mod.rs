@@ -13,7 +13,7 @@ use crate::schema::{FieldKind, IdKind, ToolField};
 
 pub(crate) use create::{CREATE, create_task};
 pub(crate) use get::{GET, get_task};
-pub use get::{TaskDetails, newest_notes};
+pub use get::{TaskGetReport, newest_notes};
 pub(crate) use list::{LIST, list_tasks};
 pub(crate) use next::{NEXT, find_next_task};
 pub(crate) use update::{UPDATE, update_task};
@@ -31,7 +31,7 @@ const PRIORITY_FIELD: ToolField =
 /// Summary of a task.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct TaskSummary {
+pub(crate) struct ListedTask {
     id: TaskId,
     /// First line of the goal, cut to a short text.
     goal: String,
@@ -55,7 +55,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-impl From<Task> for TaskSummary {
+impl From<Task> for ListedTask {
     fn from(task: Task) -> Self {
         Self {
             id: task.id,

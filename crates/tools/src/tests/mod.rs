@@ -32,7 +32,7 @@ pub(crate) struct TestToolHost {
     nonce: u128,
     run: Option<RunId>,
     permission: ProgramPermission,
-    roster: Option<OwnerLock>,
+    owner_lock: Option<OwnerLock>,
     mask: SecretMask,
     now: i64,
     pub(crate) types: TaskTypes,
@@ -52,7 +52,7 @@ impl TestToolHost {
             validators: BTreeMap::new(),
         };
         let (mask, now) = (secret_mask(), 1_000_000);
-        Self { directory, store, nonce: 0, run: None, permission, roster: None, mask, now, types: TaskTypes::default() }
+        Self { directory, store, nonce: 0, run: None, permission, owner_lock: None, mask, now, types: TaskTypes::default() }
     }
 }
 
@@ -95,14 +95,14 @@ impl ToolHost for TestToolHost {
 
     fn validator_env(&mut self) -> Result<ValidatorEnv<'_>, ToolError> {
         let place = self.directory.path();
-        let roster = self.roster.get_or_insert_with(|| OwnerLock::acquire(&place.join("owners"), 1).unwrap());
+        let owner_lock = self.owner_lock.get_or_insert_with(|| OwnerLock::acquire(&place.join("owners"), 1).unwrap());
         Ok(ValidatorEnv {
             directory: place.to_owned(),
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             mask: secret_mask(),
             permission: self.permission.clone(),
             launcher: None,
-            roster,
+            owner_lock,
         })
     }
 }

@@ -47,7 +47,7 @@ pub struct ValidatorEnv<'a> {
     /// Launcher of supervisors, if no program may outlive this process.
     pub launcher: Option<SupervisorLauncher>,
     /// This process, as the owner of the programs.
-    pub roster: &'a OwnerLock,
+    pub owner_lock: &'a OwnerLock,
 }
 
 impl ValidatorEnv<'_> {
@@ -59,7 +59,7 @@ impl ValidatorEnv<'_> {
             mask: self.mask.clone(),
             permission: self.permission.for_configured_rules(),
             launcher: self.launcher.clone(),
-            roster: self.roster,
+            owner_lock: self.owner_lock,
         }
     }
 }

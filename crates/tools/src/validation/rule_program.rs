@@ -80,7 +80,7 @@ impl ValidatorEnv<'_> {
             capture: CaptureLimits { head: MAX_CAPTURED_OUTPUT / 2, tail: MAX_CAPTURED_OUTPUT / 2, spill: None },
             ..ProgramSpec::new(invocation, directory, overlay_environment(&self.environment, told))
         };
-        let ran = run_with_own_supervisor(self.launcher.as_ref(), &spec, self.roster, control)?;
+        let ran = run_with_own_supervisor(self.launcher.as_ref(), &spec, self.owner_lock, control)?;
         let text = &order.command.command;
         let broken = ShellCommand { text, directory: &spec.directory, environment: &spec.environment }
             .broken_command_cause(ran.exit);

@@ -17,7 +17,7 @@ struct ValidationScene {
     place: TempDir,
     environment: Environment,
     mask: SecretMask,
-    roster: OwnerLock,
+    owner_lock: OwnerLock,
     permission: ProgramPermission,
     agent_output: Option<String>,
     notes: Vec<String>,
@@ -27,7 +27,7 @@ struct ValidationScene {
 impl ValidationScene {
     fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
-        let roster = OwnerLock::acquire(&place.path().join("owners"), 1).unwrap();
+        let owner_lock = OwnerLock::acquire(&place.path().join("owners"), 1).unwrap();
         fs::create_dir(place.path().join("project")).unwrap();
         Self {
             place,
@@ -36,7 +36,7 @@ impl ValidationScene {
                 vec![("PATH", "/usr/bin:/bin".into()), ("WINDLASS_RUN", "run-7".into())],
             ),
             mask: SecretMask::new([("TOKEN", "s3cr3t-value")]),
-            roster,
+            owner_lock,
             permission: ProgramPermission {
                 trust: ExecutionTrust::Trusted,
                 agent_commands: AgentCommandPermission::Allow,
@@ -80,7 +80,7 @@ impl ValidationScene {
             mask: self.mask.clone(),
             permission: self.permission.clone(),
             launcher: None,
-            roster: &self.roster,
+            owner_lock: &self.owner_lock,
         }
     }
 

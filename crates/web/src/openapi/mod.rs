@@ -8,8 +8,8 @@ mod tests;
 mod typescript;
 
 use axum::Json;
-use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use schemars::Schema;
+use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 use windlass_app::views;
 use windlass_app::web_access::Role;
@@ -59,14 +59,7 @@ const fn write(
     body: SchemaSource,
     answer: SchemaSource,
 ) -> ApiOperation {
-    ApiOperation {
-        path,
-        summary,
-        role: Some(role),
-        query: &[],
-        body: Some(body),
-        answer: AnswerKind::Json(answer),
-    }
+    ApiOperation { path, summary, role: Some(role), query: &[], body: Some(body), answer: AnswerKind::Json(answer) }
 }
 
 /// The operations that read.
@@ -116,10 +109,7 @@ fn read_operations() -> Vec<ApiOperation> {
         },
         ApiOperation {
             query: &[("after", "the position after which events are sent; the header `Last-Event-ID` wins")],
-            answer: AnswerKind::Events(&[
-                ("log", schema::<views::LogEntry>),
-                ("ready", schema::<stream::StreamReady>),
-            ]),
+            answer: AnswerKind::Events(&[("log", schema::<views::LogEntry>), ("ready", schema::<stream::StreamReady>)]),
             ..read("/events", "The log, live", schema::<write::Done>)
         },
         ApiOperation {

@@ -54,7 +54,9 @@ fn write_type(schema: &Value) -> String {
         return join_union(choices.iter().map(write_type));
     }
     match schema.get("type") {
-        Some(Value::Array(names)) => join_union(names.iter().filter_map(Value::as_str).map(|name| write_kind(name, schema))),
+        Some(Value::Array(names)) => {
+            join_union(names.iter().filter_map(Value::as_str).map(|name| write_kind(name, schema)))
+        }
         Some(Value::String(name)) => write_kind(name, schema),
         _ => "unknown".to_owned(),
     }

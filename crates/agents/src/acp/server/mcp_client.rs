@@ -88,7 +88,7 @@ impl McpClient {
             ..ProgramSpec::new(ProgramInvocation::Argv(words.collect()), directory, environment)
         };
         let live =
-            InteractiveProcess::start(setting.launcher, &spec, setting.roster).map_err(|error| error.to_string())?;
+            InteractiveProcess::start(setting.launcher, &spec, setting.owner_lock).map_err(|error| error.to_string())?;
         let mut client = Self { live, lines: BoundedLineBuffer::default(), asked: 0 };
         let greeting = json!({
             "protocolVersion": PROTOCOL_REVISION,

@@ -27,7 +27,7 @@ const FLOOD_CHUNK_SIZE: usize = 8 * 1024;
 
 /// The environment in which the script's commands run.
 pub struct ScriptSetting<'a> {
-    pub roster: &'a OwnerLock,
+    pub owner_lock: &'a OwnerLock,
     pub environment: Environment,
     /// Starts the programs that stay, such as MCP servers.
     pub launcher: &'a SupervisorLauncher,
@@ -161,7 +161,7 @@ impl ScriptPlayer<'_> {
                 self.setting.environment.clone(),
             )
         };
-        let (success, output) = match run_program(&spec, self.setting.roster, self.control, &mut |_, _| {}) {
+        let (success, output) = match run_program(&spec, self.setting.owner_lock, self.control, &mut |_, _| {}) {
             Ok(finished) => (
                 finished.exit == ProgramExit::Code(0),
                 finished.stdout.to_text_lossy() + &finished.stderr.to_text_lossy(),

@@ -134,7 +134,7 @@ pub struct WorkerPool<'a> {
     settings: &'a WorkerSettings,
     assignment: &'a AgentAssignment<'a>,
     scheduler: Arc<SessionScheduler>,
-    rosters: Vec<OwnerLock>,
+    owner_locks: Vec<OwnerLock>,
     control: RunControl,
     _heart: HeartbeatThread,
 }
@@ -148,9 +148,9 @@ impl<'a> WorkerPool<'a> {
         (count, control): (usize, &RunControl),
     ) -> Result<PoolPlan<'a>, Failure> {
         check_usual_agent(assignment, &opened.project)?;
-        let rosters: Vec<OwnerLock> =
+        let owner_locks: Vec<OwnerLock> =
             (0..count).map(|_| execution::acquire_owner_lock(&opened.project)).collect::<Result<_, _>>()?;
-        let heart = start_heartbeat(&rosters, &settings.config)?;
+        let heart = start_heartbeat(&owner_locks, &settings.config)?;
         recover_and_notify(opened, control, RecoveryScope::BeforeWork)?;
         let sessions = opened
             .store
@@ -159,11 +159,11 @@ impl<'a> WorkerPool<'a> {
             .all_sessions()
             .map_err(hints::store_failure)?;
         if !settings.grounds.is_in_place() {
-            clean_up_tasks(opened, &settings.config, (&rosters[0], control))?;
+            clean_up_tasks(opened, &settings.config, (&owner_locks[0], control))?;
         }
         let left = assignment::find_left_sessions(opened, sessions, settings.grounds);
         if left.is_empty() {
-            expire_stale_leases(opened, &settings.config, (&rosters[0], control))?;
+            expire_stale_leases(opened, &settings.config, (&owner_locks[0], control))?;
             if let Some(nothing) = explain_nothing_ready(opened, assignment)? {
                 return Ok(PoolPlan::NothingReady(nothing));
             }
@@ -178,7 +178,7 @@ impl<'a> WorkerPool<'a> {
         }
         warn_of_idle_hooks(opened, &settings.config);
         let (scheduler, control) = (Arc::new(SessionScheduler::new(left)), control.clone());
-        Ok(PoolPlan::Pool(Self { settings, assignment, scheduler, rosters, control, _heart: heart }))
+        Ok(PoolPlan::Pool(Self { settings, assignment, scheduler, owner_locks, control, _heart: heart }))
     }
 
     /// Returns the scheduler that all workers share.
@@ -194,9 +194,9 @@ impl<'a> WorkerPool<'a> {
     ) -> Result<(), Failure> {
         thread::scope(|scope| {
             let mut workers = Vec::new();
-            for (number, roster) in self.rosters.iter().enumerate() {
+            for (number, owner_lock) in self.owner_locks.iter().enumerate() {
                 let work = move || {
-                    self.create_worker(number, self.open_for_worker(place)?, roster, observer).work_until_over()
+                    self.create_worker(number, self.open_for_worker(place)?, owner_lock, observer).work_until_over()
                 };
                 let thread = thread::Builder::new().name(format!("worker {}", number + 1)).spawn_scoped(scope, work);
                 match thread {
@@ -224,7 +224,7 @@ impl<'a> WorkerPool<'a> {
         &'w self,
         number: usize,
         opened: OpenedProject,
-        roster: &'w OwnerLock,
+        owner_lock: &'w OwnerLock,
         observer: &'w dyn WorkerObserver,
     ) -> Worker<'w> {
         Worker {
@@ -233,7 +233,7 @@ impl<'a> WorkerPool<'a> {
             assignment: self.assignment,
             scheduler: &self.scheduler,
             opened,
-            roster,
+            owner_lock,
             control: self.control.clone(),
             observer,
             supervisor: None,

@@ -33,7 +33,7 @@ pub struct Worker<'a> {
     pub assignment: &'a AgentAssignment<'a>,
     pub scheduler: &'a Arc<SessionScheduler>,
     pub opened: OpenedProject,
-    pub roster: &'a OwnerLock,
+    pub owner_lock: &'a OwnerLock,
     pub control: RunControl,
     pub observer: &'a dyn WorkerObserver,
     pub supervisor: Option<ProgramSupervisor>,
@@ -134,7 +134,7 @@ impl Worker<'_> {
                 NextJob::Over => return Ok(None),
                 NextJob::Nothing(wakes) => wakes,
             };
-            let taken = expire_stale_leases(&mut self.opened, &self.settings.config, (self.roster, &self.control))?;
+            let taken = expire_stale_leases(&mut self.opened, &self.settings.config, (self.owner_lock, &self.control))?;
             if taken > 0 || self.scheduler.offer_sessions(find_orphaned_sessions(&self.opened, self.settings.grounds)?)
             {
                 continue;
@@ -158,7 +158,7 @@ impl Worker<'_> {
                 (Arc::new(config), tally_session(&self.opened.store, session)?)
             }
         };
-        let owner = execution::owner_name(self.roster);
+        let owner = execution::owner_name(self.owner_lock);
         let (agent, begin) = match &job {
             WorkerJob::New(task, name) => {
                 let agent = self.assignment.resolve_agent_for(task, self.number)?;
@@ -214,7 +214,7 @@ impl Worker<'_> {
         let PreparedJob { job, agent, config, begin, mut tally } = ready;
         let name = job.session_name().clone();
         let control = self.control.with_own_cancel();
-        let owner = execution::owner_name(self.roster);
+        let owner = execution::owner_name(self.owner_lock);
         let gatekeepers = gatekeepers::resolve_gatekeepers(&config, &agent, &self.opened.project.root)?.0;
         let workflows = (&config, &self.settings.workflows);
         let settings = session_runner_settings(
@@ -238,7 +238,7 @@ impl Worker<'_> {
         };
         let allowance = runner_settings::turn_allowance(&config, &agent);
         let supervisor = self.supervisor.take();
-        let dispatch = EffectRunner::new(&mut self.opened.store, settings, self.roster, control.clone(), outside);
+        let dispatch = EffectRunner::new(&mut self.opened.store, settings, self.owner_lock, control.clone(), outside);
         let mut runner =
             Runner::new(dispatch.map_err(hints::run_failure)?.with_supervisor(supervisor), agent, allowance);
         if let Err(error) = runner.commit_and_report(&session_origin(&owner, self.settings.inside.via), &begin) {

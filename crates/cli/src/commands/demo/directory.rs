@@ -21,7 +21,7 @@ pub struct DemoDirectory {
     root: PathBuf,
     pub project: PathBuf,
     environment: Environment,
-    roster: OwnerLock,
+    owner_lock: OwnerLock,
     keep: bool,
 }
 
@@ -47,12 +47,12 @@ impl DemoDirectory {
             fs::create_dir_all(root.join(directory))?;
         }
         symlink(environment::own_program()?, root.join("bin/windlass"))?;
-        let roster = OwnerLock::acquire(&root.join("owners"), 0)?;
+        let owner_lock = OwnerLock::acquire(&root.join("owners"), 0)?;
         let mut environment = build_tour_environment(&root);
         if color {
             environment.push(("CLICOLOR_FORCE".into(), "1".into()));
         }
-        Ok(Self { environment, project, roster, keep, root })
+        Ok(Self { environment, project, owner_lock, keep, root })
     }
 
     pub fn write_project_file(&self, name: &str, content: &str) -> Result<(), Failure> {
@@ -76,7 +76,7 @@ impl DemoDirectory {
             capture: CaptureLimits { head: MAX_CAPTURED_OUTPUT, tail: MAX_CAPTURED_OUTPUT, spill: None },
             ..ProgramSpec::new(invocation, &self.project, self.environment.clone())
         };
-        let finished = run_program(&spec, &self.roster, control, &mut |_, bytes| see(bytes))
+        let finished = run_program(&spec, &self.owner_lock, control, &mut |_, bytes| see(bytes))
             .map_err(|error| Failure::from_error(FailureCode::System, &error))?;
         Ok(finished.exit)
     }

@@ -17,7 +17,7 @@ pub const MAX_NAMED: usize = 8;
 const TABLE_INDENT: usize = 13;
 
 /// The facts about a session that has ended.
-pub struct SessionSummary {
+pub struct SessionEndSummary {
     pub session: Session,
     pub tally: SessionTally,
     pub changed: Result<Option<ChangedFiles>, String>,
@@ -36,7 +36,7 @@ pub struct SessionSummary {
     pub unheard_feedback: usize,
 }
 
-impl SessionSummary {
+impl SessionEndSummary {
     /// Shows the summary in a pipe: only facts that the lines above do not have.
     pub fn show_lines(&self, next: &[String], out: &mut Output) -> CommandResult {
         print_labelled_row("took", &self.format_times(), out)?;

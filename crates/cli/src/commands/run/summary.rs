@@ -15,7 +15,7 @@ use windlass_engine::{NextAction, Session, SessionEndKind, SessionName, TaskId, 
 use windlass_process::RunControl;
 use windlass_text as text;
 
-use super::session_summary::{MAX_NAMED, SessionSummary, print_labelled_row};
+use super::session_summary::{MAX_NAMED, SessionEndSummary, print_labelled_row};
 use crate::output::{CommandResult, Output, Tone};
 
 /// The width from which on there is room for a table.
@@ -154,14 +154,14 @@ impl EndedSession<'_> {
         (!task.state.is_claimable()).then_some(task.id)
     }
 
-    fn build_summary(&self) -> Result<SessionSummary, Failure> {
+    fn build_summary(&self) -> Result<SessionEndSummary, Failure> {
         let records = self.opened.project.record_directory().join(self.name.as_str());
         let session = self.opened.require_session(self.name)?;
         let left =
             (session.work == WorkSource::Graph).then(|| RemainingTasks::find_remaining(self.opened)).transpose()?;
         let left = left.map(|left| left.explain_for_agent(self.restrictions, &session.agent));
         let git =
-            ChangedFilesQuery { project: &self.opened.project, roster: &self.report.roster, control: self.control };
+            ChangedFilesQuery { project: &self.opened.project, owner_lock: &self.report.owner_lock, control: self.control };
         // Work in worktrees is on its branches and changes no file here.
         let changed = if session.grounds.is_in_place() { git.find_changed_files(&records) } else { Ok(None) };
         let shown = records.strip_prefix(&self.opened.project.root).unwrap_or(&records).to_owned();
@@ -176,7 +176,7 @@ impl EndedSession<'_> {
         let completed = self.report.tally.completed.iter().filter_map(|id| id.parse().ok());
         let without_change = note_work_without_change(self.opened, completed);
         let tally = self.report.tally.clone();
-        Ok(SessionSummary {
+        Ok(SessionEndSummary {
             session,
             tally,
             changed,

@@ -51,7 +51,7 @@ pub struct Args {
 }
 
 /// An entry of the printed log.
-struct LogEntry {
+struct SessionLogEntry {
     who: String,
     tone: Tone,
     /// The event, on one line.
@@ -62,7 +62,7 @@ struct LogEntry {
     record: Option<String>,
 }
 
-impl LogEntry {
+impl SessionLogEntry {
     fn mask_secrets(self, mask: &SecretMask) -> Self {
         let masked = |text: String| mask.mask_text(&text).into_owned();
         Self { who: masked(self.who), what: masked(self.what), text: self.text.map(masked), ..self }
@@ -214,7 +214,7 @@ fn ends_turn(event: &Event) -> bool {
     )
 }
 
-fn show_log_entry(record: &EventRecord, entry: &LogEntry, out: &mut Output) -> CommandResult {
+fn show_log_entry(record: &EventRecord, entry: &SessionLogEntry, out: &mut Output) -> CommandResult {
     if out.is_json() {
         return out.print_json(&json!({
             "seq": record.seq,
@@ -249,8 +249,8 @@ fn print_output_line(line: &str, out: &mut Output) -> CommandResult {
 }
 
 /// Builds the entry of an event, if it has one.
-fn build_log_entry(record: &EventRecord, records: &Path) -> Option<LogEntry> {
-    let entry = |who: &str, tone, what: String| LogEntry { who: who.to_owned(), tone, what, text: None, record: None };
+fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEntry> {
+    let entry = |who: &str, tone, what: String| SessionLogEntry { who: who.to_owned(), tone, what, text: None, record: None };
     let summary = || show::summarize_event(record);
     Some(match &record.envelope.event {
         Event::SessionStarted(started) => entry("session", Tone::Strong, format!("started with {}", started.agent)),
@@ -266,16 +266,16 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<LogEntry> {
             let text =
                 read_whole_record(finished.record.as_deref(), records).unwrap_or_else(|| finished.output.clone());
             let what = entry("agent", Tone::Name, "said".to_owned());
-            LogEntry { text: Some(text), record: finished.record.clone(), ..what }
+            SessionLogEntry { text: Some(text), record: finished.record.clone(), ..what }
         }
         Event::DeliveryFinished(finished) => {
-            LogEntry { text: Some(finished.output.clone()), ..entry("agent", Tone::Name, "said".to_owned()) }
+            SessionLogEntry { text: Some(finished.output.clone()), ..entry("agent", Tone::Name, "said".to_owned()) }
         }
         Event::IterationFailed(failed) => {
             // The record has the output up to the failure.
             let text = read_whole_record(failed.record.as_deref(), records);
             let what = entry("agent", Tone::Bad, format!("failed: {}", summary()));
-            LogEntry { text, record: failed.record.clone(), ..what }
+            SessionLogEntry { text, record: failed.record.clone(), ..what }
         }
         Event::DeliveryFailed(_) => entry("agent", Tone::Bad, format!("failed: {}", summary())),
         Event::PromiseDetected(_) => entry("agent", Tone::Plain, format!("claims {}", summary())),
@@ -293,14 +293,14 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<LogEntry> {
             let (tone, word) = show::describe_hook_outcome(finished.outcome);
             let why = finished.message.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
             let text = read_whole_record(finished.record.as_deref(), records).or_else(|| finished.feedback.clone());
-            LogEntry { text, record: finished.record.clone(), ..entry(&finished.hook, tone, format!("{word}{why}")) }
+            SessionLogEntry { text, record: finished.record.clone(), ..entry(&finished.hook, tone, format!("{word}{why}")) }
         }
         Event::FeedbackQueued(queued) => {
             let what = match queued.voice {
                 MessageAuthor::Hook => "tells the agent",
                 MessageAuthor::Person | MessageAuthor::Agent | MessageAuthor::Windlass => "says",
             };
-            LogEntry { text: Some(queued.text.clone()), ..entry(&queued.source, Tone::Plain, what.to_owned()) }
+            SessionLogEntry { text: Some(queued.text.clone()), ..entry(&queued.source, Tone::Plain, what.to_owned()) }
         }
         Event::BridgeCalled(called) => {
             let caller = show::bridge::format_caller(&called.agent, &called.conversation);
@@ -312,7 +312,7 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<LogEntry> {
             let said = [answered.reason.as_deref(), answered.told.as_deref()];
             let said: Vec<&str> = said.into_iter().flatten().collect();
             let text = Some(said.join("\n")).filter(|said| !said.is_empty());
-            LogEntry { text, ..entry(&caller, tone, format!("is answered, {what}")) }
+            SessionLogEntry { text, ..entry(&caller, tone, format!("is answered, {what}")) }
         }
         Event::HookError(error) if error.effect.is_none() => entry(&error.hook_name, Tone::Bad, error.error.clone()),
         Event::ActionError(error) => entry(&error.action_type, Tone::Bad, error.error.clone()),
@@ -321,9 +321,9 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<LogEntry> {
 }
 
 /// Builds the entry of a task's event, for a session that takes several tasks.
-fn build_task_entry(record: &EventRecord) -> Option<LogEntry> {
+fn build_task_entry(record: &EventRecord) -> Option<SessionLogEntry> {
     let (tone, what) = show::describe_task_event(record)?;
-    Some(LogEntry { who: "session".to_owned(), tone, what, text: None, record: None })
+    Some(SessionLogEntry { who: "session".to_owned(), tone, what, text: None, record: None })
 }
 
 /// Reads the whole text of a record, if its file still exists. Paths out of the records directory are ignored.

@@ -4,7 +4,7 @@ use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::{Failure, environment, hints, next_step};
 use windlass_engine::{EventRecord, Seq, Task, TaskId, TaskState};
 use windlass_text as text;
-use windlass_tools::TaskDetails;
+use windlass_tools::TaskGetReport;
 
 use crate::output::{CommandResult, Output, Tone};
 use crate::show;
@@ -27,7 +27,7 @@ pub fn run_task_show(context: &CommandContext, args: &Args, out: &mut Output) ->
     let opened = context.open_project_to_read()?;
     let task = opened.require_task(args.id)?;
     if out.is_json() {
-        return out.print_json(&TaskDetails::load_details(&opened.store, args.id).map_err(Failure::from)?);
+        return out.print_json(&TaskGetReport::load_details(&opened.store, args.id).map_err(Failure::from)?);
     }
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let edges = snapshot.edges_of_task(args.id).map_err(hints::store_failure)?;

@@ -56,7 +56,7 @@ impl EffectRunner<'_> {
         let specs: Vec<_> = programs.iter().map(|(.., prepared)| &prepared.spec).collect();
         let launcher = self.settings.launcher.as_ref();
         let ran = run_side_by_side(&specs, &control, all, |spec, control| {
-            run_with_own_supervisor(launcher, spec, self.roster, control)
+            run_with_own_supervisor(launcher, spec, self.owner_lock, control)
         });
         self.known.forget_changeable_facts();
         let mut left_behind = Map::new();

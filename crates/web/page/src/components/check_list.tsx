@@ -18,7 +18,9 @@ export function CheckList({ checks }: { checks: CheckResult[] }) {
     <Panel title="Checks" count={checks.length} class="check-panel" actions={<CheckSummary failed={failed} total={checks.length} />}>
       {checks.length === 0 && (
         <EmptyState title="No gate has judged this work." command="windlass hooks list">
-          <p class="muted">Hooks at `stop`, `before_submit` and `before_merge` check the work of agents.</p>
+          <p>
+            Hooks at <code>stop</code>, <code>before_submit</code> and <code>before_merge</code> check the work of agents.
+          </p>
         </EmptyState>
       )}
       {gates.map((gate) => (

@@ -1,8 +1,10 @@
+export { AnswerForm } from "./answer_form";
 export { Button, type ButtonKind, ConfirmButton } from "./button";
 export { Dialog } from "./dialog";
 export { Icon, type IconName, Logo } from "./icons";
 export { BacktickText, CommandLine, EmptyState, ErrorNotice, Spinner, ViewContent, WarningNotice } from "./notice";
 export { FactList, Panel, ScreenHeader, SeqLink, SessionLink, TaskLink } from "./panel";
+export { ReasonButton } from "./reason_button";
 export { type TabOption, Tabs } from "./tabs";
 export { LongText, OutputBlock } from "./text";
 export { TextForm } from "./text_form";

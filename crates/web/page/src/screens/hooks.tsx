@@ -48,8 +48,11 @@ function HookGroups({ page, onChanged }: { page: HookPage; onChanged: () => void
     <div class="stack">
       <TrustNotice page={page} />
       {page.hooks.length === 0 && (
-        <EmptyState title="The configuration has no hooks" command="windlass hooks add stop 'cargo test'">
-          <p>A hook at `stop` checks the work after every turn, and the agent goes on until it passes.</p>
+        <EmptyState title="The configuration has no hooks" command="windlass config import">
+          <p>
+            A hook at <code>stop</code> checks the work after every turn, and the agent continues until it passes. Write one under <code>hooks</code> in
+            the configuration, or import the hooks of an agent.
+          </p>
         </EmptyState>
       )}
       {page.hooks.length >= FILTERED_COUNT && (
@@ -93,7 +96,7 @@ function TrustNotice({ page }: { page: HookPage }) {
       </p>
     );
   }
-  const reason = page.trust === "changed" ? "The configuration has changed since a person trusted it." : "Nobody has trusted this configuration yet.";
+  const reason = page.trust === "changed" ? "The configuration has changed since a person trusted it." : "No person has trusted this configuration yet.";
   return (
     <WarningNotice>
       <p class="notice-title">{reason}</p>

@@ -1,0 +1,189 @@
+// Adding and editing a task.
+
+import type { ComponentChildren } from "preact";
+import { useId, useState } from "preact/hooks";
+
+import { type ApiError, pathSegment, postJson, toApiError } from "../api_client";
+import type { TaskDetails, TaskSummary } from "../api_types";
+import { navigate } from "../router";
+import { Button } from "./button";
+import { Dialog } from "./dialog";
+import { ErrorNotice } from "./notice";
+import { taskPath } from "./task_row";
+
+const PRIORITIES = ["0", "1", "2", "3", "4"];
+const PRIORITY_TEXTS: Record<string, string> = { "0": "0, most urgent", "2": "2, usual", "4": "4, least urgent" };
+
+interface TaskFields {
+  goal: string;
+  description: string;
+  type: string;
+  priority: string;
+  labels: string;
+  dependsOn: string;
+}
+
+const EMPTY_FIELDS: TaskFields = { goal: "", description: "", type: "", priority: "2", labels: "", dependsOn: "" };
+
+function splitList(text: string): string[] {
+  return text.split(/[\s,]+/).filter((word) => word !== "");
+}
+
+interface TaskFormProps {
+  initial: TaskFields;
+  submitLabel: string;
+  /** Whether the task is new: only then are its type and dependencies set here. */
+  isNew: boolean;
+  onSubmit: (fields: TaskFields) => Promise<unknown>;
+}
+
+function TaskForm({ initial, submitLabel, isNew, onSubmit }: TaskFormProps) {
+  const [fields, setFields] = useState(initial);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [isBusy, setIsBusy] = useState(false);
+  const change = (part: Partial<TaskFields>) => setFields((before) => ({ ...before, ...part }));
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setIsBusy(true);
+    setError(null);
+    try {
+      await onSubmit(fields);
+    } catch (thrown) {
+      setError(toApiError(thrown));
+    }
+    setIsBusy(false);
+  };
+  return (
+    <form class="task-form" onSubmit={submit}>
+      <TextField label="Goal" value={fields.goal} rows={2} isRequired onChange={(goal) => change({ goal })} />
+      <TextField label="Description" value={fields.description} rows={5} onChange={(description) => change({ description })} />
+      <div class="field-pair">
+        <PriorityField value={fields.priority} onChange={(priority) => change({ priority })} />
+        {isNew && <TextField label="Type" hint="as in the configuration" value={fields.type} onChange={(type) => change({ type })} />}
+        <TextField label="Labels" hint="separated by spaces" value={fields.labels} onChange={(labels) => change({ labels })} />
+        {isNew && (
+          <TextField label="Waits for" hint="such as T3 T7" value={fields.dependsOn} onChange={(dependsOn) => change({ dependsOn })} />
+        )}
+      </div>
+      <ErrorNotice error={error} />
+      <div class="row">
+        <Button type="submit" kind="primary" isBusy={isBusy}>
+          {submitLabel}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+interface TextFieldProps {
+  label: string;
+  value: string;
+  hint?: string;
+  rows?: number;
+  isRequired?: boolean;
+  onChange: (value: string) => void;
+}
+
+function TextField({ label, value, hint, rows, isRequired, onChange }: TextFieldProps) {
+  const id = useId();
+  const shared = { id, value, required: isRequired, "aria-describedby": hint === undefined ? undefined : `${id}-hint` };
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {rows === undefined ? (
+        <input type="text" {...shared} onInput={(event) => onChange(event.currentTarget.value)} />
+      ) : (
+        <textarea rows={rows} {...shared} onInput={(event) => onChange(event.currentTarget.value)} />
+      )}
+      {hint !== undefined && (
+        <span id={`${id}-hint`} class="field-hint">
+          {hint}
+        </span>
+      )}
+    </div>
+  );
+}
+
+function PriorityField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>Priority</label>
+      <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        {PRIORITIES.map((priority) => (
+          <option key={priority} value={priority}>
+            {PRIORITY_TEXTS[priority] ?? priority}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+export function NewTaskButton({ children }: { children: ComponentChildren }) {
+  const [isOpen, setIsOpen] = useState(false);
+  const add = async (fields: TaskFields) => {
+    const task = await postJson<TaskSummary>("/api/tasks", {
+      goal: fields.goal.trim(),
+      description: fields.description,
+      type: fields.type.trim(),
+      priority: fields.priority,
+      labels: splitList(fields.labels),
+      dependsOn: splitList(fields.dependsOn),
+    });
+    setIsOpen(false);
+    navigate(taskPath(task.id));
+  };
+  return (
+    <>
+      <Button kind="primary" onClick={() => setIsOpen(true)}>
+        {children}
+      </Button>
+      <Dialog title="Add a task" isOpen={isOpen} onClose={() => setIsOpen(false)}>
+        <TaskForm initial={EMPTY_FIELDS} submitLabel="Add the task" isNew onSubmit={add} />
+      </Dialog>
+    </>
+  );
+}
+
+interface EditTaskButtonProps {
+  details: TaskDetails;
+  /** The goal without a cut: a row has at most 300 characters of it. */
+  isGoalWhole: boolean;
+  onDone: () => void;
+}
+
+export function EditTaskButton({ details, isGoalWhole, onDone }: EditTaskButtonProps) {
+  const [isOpen, setIsOpen] = useState(false);
+  const { task } = details;
+  const initial: TaskFields = {
+    ...EMPTY_FIELDS,
+    goal: task.goal,
+    description: details.description ?? "",
+    priority: task.priority,
+    labels: task.labels.join(" "),
+  };
+  const save = async (fields: TaskFields) => {
+    const labels = splitList(fields.labels);
+    // Only what the person changed is sent, so that a cut goal never replaces the whole one.
+    await postJson(`/api/tasks/${pathSegment(task.id)}/edit`, {
+      goal: fields.goal === initial.goal ? undefined : fields.goal.trim(),
+      description: fields.description === initial.description ? undefined : fields.description,
+      priority: fields.priority === initial.priority ? undefined : fields.priority,
+      addLabels: labels.filter((label) => !task.labels.includes(label)),
+      removeLabels: task.labels.filter((label) => !labels.includes(label)),
+    });
+    setIsOpen(false);
+    onDone();
+  };
+  return (
+    <>
+      <Button onClick={() => setIsOpen(true)}>Edit</Button>
+      <Dialog title={`Edit ${task.id}`} isOpen={isOpen} onClose={() => setIsOpen(false)}>
+        {!isGoalWhole && <p class="muted small">The goal is longer than shown. It stays whole unless you change it here.</p>}
+        <TaskForm initial={initial} submitLabel="Save" isNew={false} onSubmit={save} />
+      </Dialog>
+    </>
+  );
+}

@@ -1,0 +1,78 @@
+// Something that waits for a person, with its evidence and its answers.
+
+import { postJson } from "../api_client";
+import type { Tone, WaitingItem, WaitingKind } from "../api_types";
+import { Link } from "../router";
+import { mayAnswer } from "../viewer";
+import { AnswerForm } from "./answer_form";
+import { SessionLink, TaskLink } from "./panel";
+import { LongText, OutputBlock } from "./text";
+import { RelativeTime } from "./time";
+import { Badge } from "./tone";
+
+const KIND_TEXTS: Record<WaitingKind, { tone: Tone; text: string }> = {
+  gate_question: { tone: "warning", text: "question" },
+  blocked_task: { tone: "bad", text: "blocked" },
+  failed_task: { tone: "bad", text: "failed" },
+  open_change: { tone: "name", text: "change" },
+};
+
+/** The name that the API knows the question by: a session that asks, else its task. */
+export function waitingSubject(item: WaitingItem): string {
+  return item.session ?? item.task ?? "";
+}
+
+function waitingPath(item: WaitingItem): string {
+  if (item.kind === "open_change" && item.task !== null) return `/changes/${encodeURIComponent(item.task)}`;
+  if (item.session !== null) return `/sessions/${encodeURIComponent(item.session)}`;
+  return `/tasks/${encodeURIComponent(item.task ?? "")}`;
+}
+
+export function WaitingCard({ item, reload }: { item: WaitingItem; reload: () => void }) {
+  const subject = waitingSubject(item);
+  const answer = async (chosen: string, text: string) => {
+    await postJson("/api/answer", { subject, answer: chosen, text });
+    reload();
+  };
+  return (
+    <article class="waiting-card">
+      <div class="list-row-top">
+        <WaitingBadge kind={item.kind} />
+        {item.task !== null && <TaskLink id={item.task} />}
+        {item.session !== null && <SessionLink name={item.session} />}
+        {item.since > 0 && (
+          <span class="muted small push-end">
+            <RelativeTime at={item.since} />
+          </span>
+        )}
+      </div>
+      <h3 class="list-row-title">
+        <Link to={waitingPath(item)}>{item.title}</Link>
+      </h3>
+      <WaitingEvidence item={item} maxLines={6} />
+      {item.kind === "open_change" && item.task !== null && (
+        <div>
+          <Link to={waitingPath(item)} class="button button-primary">
+            Review the change
+          </Link>
+        </div>
+      )}
+      {mayAnswer() && <AnswerForm subject={subject} answers={item.answers} onAnswer={answer} />}
+    </article>
+  );
+}
+
+export function WaitingBadge({ kind }: { kind: WaitingKind }) {
+  const { tone, text } = KIND_TEXTS[kind] ?? { tone: "warning", text: kind };
+  return <Badge tone={tone}>{text}</Badge>;
+}
+
+/** The reason of a question, and the output of the hooks that block. */
+export function WaitingEvidence({ item, maxLines }: { item: WaitingItem; maxLines: number }) {
+  return (
+    <>
+      {item.reason !== "" && <LongText text={item.reason} />}
+      <OutputBlock lines={item.evidence} label={`Evidence about ${waitingSubject(item)}`} maxLines={maxLines} />
+    </>
+  );
+}

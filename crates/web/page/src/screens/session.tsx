@@ -1,0 +1,182 @@
+// One session: what the agent does now, what it asks, and its history.
+
+import { pathSegment, postJson } from "../api_client";
+import type { SessionSummary, SessionTimeline } from "../api_types";
+import {
+  AnswerForm,
+  Badge,
+  Duration,
+  EmptyState,
+  LongText,
+  Panel,
+  ReasonButton,
+  RelativeTime,
+  ScreenHeader,
+  TaskLink,
+  TextForm,
+  ViewContent,
+} from "../components";
+import { describeUsage, IterationMeter } from "../components/session_row";
+import { concernsSession } from "../concerns";
+import { useLiveView } from "../event_stream";
+import { pluralize } from "../formats";
+import { Link } from "../router";
+import { mayAnswer, mayManage } from "../viewer";
+import { LiveOutput } from "./live_output";
+import { Timeline } from "./timeline";
+
+export function SessionScreen({ name }: { name: string }) {
+  const view = useLiveView<SessionTimeline>(`/api/sessions/${pathSegment(name)}`, concernsSession(name));
+  if (view.data === null) {
+    return (
+      <>
+        <ScreenHeader title={name} />
+        <ViewContent view={view}>{() => null}</ViewContent>
+      </>
+    );
+  }
+  return <ViewContent view={view}>{(timeline) => <SessionContent timeline={timeline} reload={view.reload} />}</ViewContent>;
+}
+
+function SessionContent({ timeline, reload }: { timeline: SessionTimeline; reload: () => void }) {
+  const { session, groups } = timeline;
+  const isOver = session.endedAt !== null;
+  const isTurnOpen = groups.some((group) => group.items.some((item) => item.kind === "turn" && item.isPending));
+  const answer = async (chosen: string, text: string) => {
+    await postJson("/api/answer", { subject: session.name, answer: chosen, text });
+    reload();
+  };
+  return (
+    <>
+      <ScreenHeader title={session.goal || session.name} documentTitle={session.name} note={<SessionNote session={session} />}>
+        <SessionActions session={session} reload={reload} />
+      </ScreenHeader>
+      <SessionFigures session={session} />
+      <div class="columns session-columns">
+        <div class="stack">
+          {timeline.answers.length > 0 && (
+            <Panel title="The session asks" tone="warning">
+              <GateEvidence timeline={timeline} />
+              {mayAnswer() ? (
+                <AnswerForm subject={session.name} answers={timeline.answers} onAnswer={answer} />
+              ) : (
+                <p class="muted">Your role may look, not answer.</p>
+              )}
+            </Panel>
+          )}
+          <Panel title="Timeline">
+            {groups.length === 0 ? (
+              <EmptyState title="Nothing has happened yet." />
+            ) : (
+              <Timeline groups={groups} omitted={timeline.omitted} session={session.name} isOpen={!isOver} />
+            )}
+          </Panel>
+        </div>
+        <div class="stack side-column">
+          {!isOver && <LiveOutput name={session.name} isTurnOpen={isTurnOpen} />}
+          {!isOver && mayAnswer() && <SayPanel name={session.name} reload={reload} />}
+          {timeline.pendingFeedback.length > 0 && (
+            <Panel title="For the next prompt" count={timeline.pendingFeedback.length}>
+              <ul class="note-list">
+                {timeline.pendingFeedback.map((text, index) => (
+                  <li key={index}>
+                    <LongText text={text} maxLines={6} />
+                  </li>
+                ))}
+              </ul>
+            </Panel>
+          )}
+        </div>
+      </div>
+    </>
+  );
+}
+
+function SessionNote({ session }: { session: SessionSummary }) {
+  return (
+    <>
+      <span class="mono">{session.name}</span>
+      <Badge tone={session.tone}>{session.state}</Badge>
+      {session.task !== null && <TaskLink id={session.task} />}
+      <span>{session.agent}</span>
+    </>
+  );
+}
+
+function SessionFigures({ session }: { session: SessionSummary }) {
+  return (
+    <div class="session-figures">
+      <IterationMeter session={session} />
+      {session.maxSendBacks > 0 && (
+        <span>
+          sent back {session.sentBack} of {session.maxSendBacks}
+        </span>
+      )}
+      <span>
+        {session.endedAt === null ? "works for " : "took "}
+        <Duration from={session.startedAt} to={session.endedAt} />
+      </span>
+      <span>
+        started <RelativeTime at={session.startedAt} />
+      </span>
+      <span>{describeUsage(session)}</span>
+      {session.usage.turns > 0 && <span>{pluralize(session.usage.turns, "turn")}</span>}
+      {session.waitsFor !== null && <span>waits for {session.waitsFor}</span>}
+    </div>
+  );
+}
+
+function SessionActions({ session, reload }: { session: SessionSummary; reload: () => void }) {
+  const cancel = async (reason: string) => {
+    await postJson(`/api/sessions/${pathSegment(session.name)}/cancel`, { reason });
+    reload();
+  };
+  return (
+    <>
+      <Link to={`/why/${pathSegment(session.name)}`} class="button">
+        Why
+      </Link>
+      {mayManage() && session.endedAt === null && (
+        <ReasonButton
+          kind="danger"
+          title={`Cancel ${session.name}`}
+          submitLabel="Cancel the session"
+          effect="The agent is stopped. Its work stays as it is, and the next run continues the task."
+          isRequired={false}
+          onSubmit={cancel}
+        >
+          Cancel
+        </ReasonButton>
+      )}
+    </>
+  );
+}
+
+/** The last decision of the gate, which is what the session asks about. */
+function GateEvidence({ timeline }: { timeline: SessionTimeline }) {
+  const items = timeline.groups.flatMap((group) => group.items);
+  const gate = items.filter((item) => item.kind === "gate").at(-1);
+  if (gate === undefined) return null;
+  return (
+    <div class="block-reason">
+      <LongText text={gate.title} />
+      {gate.details.map((detail, index) => (
+        <p key={index} class="small wrap">
+          {detail}
+        </p>
+      ))}
+    </div>
+  );
+}
+
+function SayPanel({ name, reload }: { name: string; reload: () => void }) {
+  const say = async (text: string) => {
+    await postJson("/api/say", { session: name, text });
+    reload();
+  };
+  return (
+    <Panel title="Say something">
+      <TextForm label="The agent reads it with its next prompt." submitLabel="Say" rows={3} draftKey={`say.${name}`} onSubmit={say} />
+    </Panel>
+  );
+}
