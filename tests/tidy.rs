@@ -221,11 +221,14 @@ const PARTICIPLE_TYPES: &[&str] = &[];
 /// Modules that end in -ing and are nouns.
 const NOUNS_IN_ING: &[&str] = &["duration_setting", "encoding", "ending", "listing", "metering", "spelling", "wording"];
 
-/// Returns the names that follow one of these keywords, outside of comments, in the production sources of the crates.
+/// Returns the names that follow one of these keywords, outside of comments, in the production sources of the crates, the
+/// benches and the fuzz targets.
 fn defined_names(keywords: &[&str]) -> Vec<(String, String)> {
-    let is_production = |file: &str| file.contains("/src/") && !file.contains("testkit") && !is_test_file(file);
+    let is_source = |file: &str| file.contains("/src/") || file.starts_with("fuzz/targets/");
+    let is_production = |file: &str| is_source(file) && !file.contains("testkit") && !is_test_file(file);
     let mut names = Vec::new();
-    for (file, text) in sources("crates").into_iter().filter(|(file, _)| is_production(file)) {
+    let files = ["benches", "crates", "fuzz"].into_iter().flat_map(sources);
+    for (file, text) in files.filter(|(file, _)| is_production(file)) {
         for line in text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines() {
             let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
             if words.next().is_some_and(|word| keywords.contains(&word))
@@ -320,6 +323,23 @@ fn sentences_name_their_subject() {
         lines.extend(banned.map(|(number, line)| format!("{}:{}: {}", path.display(), number + 1, line.trim())));
     }
     assert!(lines.is_empty(), "lines that do not say who acts:\n{}", lines.join("\n"));
+}
+
+/// The maximum length of a page of the documentation that is written by hand, in bytes.
+const MAX_PAGE_BYTES: usize = 12 * 1024;
+
+/// Directories of pages that programs write.
+const GENERATED_PAGES: &[&str] = &["docs/reference/commands", "docs/internals/figures"];
+
+#[test]
+fn documentation_pages_stay_short() {
+    let (root, mut pages) = (root(), Vec::new());
+    files(&root.join("docs"), "md", &mut pages);
+    pages.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|page| root.join(page)));
+    pages.retain(|page| !GENERATED_PAGES.iter().any(|directory| page.starts_with(root.join(directory))));
+    let length = |page: &Path| fs::read(page).expect("a page of the documentation").len();
+    let long: Vec<_> = pages.iter().filter(|page| length(page) >= MAX_PAGE_BYTES).collect();
+    assert!(long.is_empty(), "pages of {MAX_PAGE_BYTES} bytes or more: {long:?}");
 }
 
 #[test]

@@ -16,10 +16,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     io::copy(&mut io::stdin(), &mut io::sink())?;
     println!("There is more to be done after {}.{}.", began.tv_sec, began.tv_nsec);
     let ended = clock_gettime(ClockId::Monotonic);
-    file.write_all([began, ended].map(nanoseconds).as_flattened())?;
+    file.write_all([began, ended].map(to_nanosecond_bytes).as_flattened())?;
     Ok(())
 }
 
-fn nanoseconds(time: Timespec) -> [u8; 8] {
+fn to_nanosecond_bytes(time: Timespec) -> [u8; 8] {
     (time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()).to_le_bytes()
 }

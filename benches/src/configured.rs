@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use windlass_store::{Lifetime, SqliteStore};
 
-use crate::commands::program;
-use crate::floors::run;
-use crate::report::{Report, Times, at_most, ratio, shown};
-use crate::stores::fill;
-use crate::{Effort, Outcome};
+use crate::commands::find_program;
+use crate::floors::run_command;
+use crate::report::{BenchReport, SortedDurations, at_most, format_duration, ratio};
+use crate::stores::fill_store;
+use crate::{BenchResult, BenchScale};
 
 /// Numbers of additional hooks, one for each project.
-const OTHER_HOOKS: [usize; 3] = [0, 30, 1_000];
+const OTHER_HOOK_COUNTS: [usize; 3] = [0, 30, 1_000];
 
 /// Events that no command here causes.
-const OTHERS: &[&str] = &[
+const UNCAUSED_EVENTS: &[&str] = &[
     "task_failed",
     "task_deleted",
     "task_claimed",
@@ -46,28 +46,29 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("task block", &["task", "block", "[]", "--reason", "later"]),
 ];
 
+/// Which hooks of a configuration have conditions.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Conditions {
+enum ConditionMix {
     None,
     Everywhere,
 }
 
-pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
-    report.section("Whole commands with many configured hooks");
-    for (conditions, said) in [(Conditions::None, ""), (Conditions::Everywhere, " with conditions")] {
-        let projects = OTHER_HOOKS.map(|hooks| Project::new(hooks + 1, conditions, effort));
-        let projects = projects.into_iter().collect::<Outcome<Vec<_>>>()?;
-        for (place, medians) in measure_in_turns(effort, &projects)?.into_iter().enumerate() {
+pub fn measure(scale: BenchScale, report: &mut BenchReport) -> BenchResult<()> {
+    report.begin_section("Whole commands with many configured hooks");
+    for (conditions, suffix) in [(ConditionMix::None, ""), (ConditionMix::Everywhere, " with conditions")] {
+        let projects = OTHER_HOOK_COUNTS.map(|hooks| ConfiguredProject::new(hooks + 1, conditions, scale));
+        let projects = projects.into_iter().collect::<BenchResult<Vec<_>>>()?;
+        for (place, medians) in measure_in_turns(scale, &projects)?.into_iter().enumerate() {
             let [none, thirty, thousand] = medians[..] else { continue };
             let name = COMMANDS[place].0;
             let value = ratio(thirty, none);
-            let measured = format!("{} = {value:.2} × {}", shown(thirty), shown(none));
-            report.figure(&format!("`{name}` with 30 hooks{said}"), measured, value, at_most(1.25, " × without"));
+            let measured = format!("{} = {value:.2} × {}", format_duration(thirty), format_duration(none));
+            report.add_figure(&format!("`{name}` with 30 hooks{suffix}"), measured, value, at_most(1.25, " × without"));
             let added = thousand.saturating_sub(none);
-            let measured = format!("{}: {} more", shown(thousand), shown(added));
+            let measured = format!("{}: {} more", format_duration(thousand), format_duration(added));
             let milliseconds = added.as_secs_f64() * 1e3;
-            report.figure(
-                &format!("`{name}` with 1000 hooks{said}"),
+            report.add_figure(
+                &format!("`{name}` with 1000 hooks{suffix}"),
                 measured,
                 milliseconds,
                 at_most(30.0, " ms more"),
@@ -78,49 +79,54 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
 }
 
 /// Returns the medians of every command in each project. The projects take turns.
-fn measure_in_turns(effort: Effort, projects: &[Project]) -> Outcome<Vec<Vec<Duration>>> {
+fn measure_in_turns(scale: BenchScale, projects: &[ConfiguredProject]) -> BenchResult<Vec<Vec<Duration>>> {
     let mut times = vec![vec![Vec::new(); projects.len()]; COMMANDS.len()];
-    for turn in 0..effort.commands {
+    for turn in 0..scale.command_repetitions {
         for (place, (_, words)) in COMMANDS.iter().enumerate() {
             for (project, times) in projects.iter().zip(&mut times[place]) {
                 let began = Instant::now();
-                project.run(words, turn)?;
+                project.run_command(words, turn)?;
                 times.push(began.elapsed());
             }
         }
     }
-    let medians = |times: Vec<Vec<Duration>>| times.into_iter().map(|times| Times::from(times).p50()).collect();
+    let medians = |times: Vec<Vec<Duration>>| {
+        times.into_iter().map(|times| SortedDurations::from_unsorted(times).p50()).collect()
+    };
     Ok(times.into_iter().map(medians).collect())
 }
 
 /// A trusted project with a number of hooks, and enough tasks.
-struct Project {
+struct ConfiguredProject {
     directory: TempDir,
     tasks: usize,
 }
 
-impl Project {
-    fn new(hooks: usize, conditions: Conditions, effort: Effort) -> Outcome<Self> {
-        let project = Self { directory: tempfile::tempdir()?, tasks: 2 * effort.commands + 10 };
-        run(project.command(&["init"])?)?;
-        fs::write(project.file("config.yaml"), configuration(hooks, conditions))?;
-        run(project.command(&["trust", "--yes"])?)?;
-        fill(&mut SqliteStore::open(&project.file("windlass.db"), Lifetime::Service)?, project.tasks as u64)?;
+impl ConfiguredProject {
+    fn new(hooks: usize, conditions: ConditionMix, scale: BenchScale) -> BenchResult<Self> {
+        let project = Self { directory: tempfile::tempdir()?, tasks: 2 * scale.command_repetitions + 10 };
+        run_command(project.build_command(&["init"])?)?;
+        fs::write(project.file_path("config.yaml"), format_configuration(hooks, conditions))?;
+        run_command(project.build_command(&["trust", "--yes"])?)?;
+        fill_store(
+            &mut SqliteStore::open(&project.file_path("windlass.db"), Lifetime::Service)?,
+            project.tasks as u64,
+        )?;
         Ok(project)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    fn file_path(&self, name: &str) -> PathBuf {
         self.directory.path().join(".windlass").join(name)
     }
 
-    fn command(&self, words: &[&str]) -> Outcome<Command> {
+    fn build_command(&self, words: &[&str]) -> BenchResult<Command> {
         let directory: &Path = self.directory.path();
-        let mut command = Command::new(program("windlass")?);
+        let mut command = Command::new(find_program("windlass")?);
         command.args(words).current_dir(directory).env("WINDLASS_STATE_DIR", directory.join("state"));
         Ok(command)
     }
 
-    fn run(&self, words: &[&str], turn: usize) -> Outcome<()> {
+    fn run_command(&self, words: &[&str], turn: usize) -> BenchResult<()> {
         let (done, blocked) = (format!("T{}", self.tasks - turn), format!("T{}", turn + 1));
         let words: Vec<&str> = words
             .iter()
@@ -130,22 +136,22 @@ impl Project {
                 word => word,
             })
             .collect();
-        run(self.command(&words)?)
+        run_command(self.build_command(&words)?)
     }
 }
 
 /// Returns a configuration with `hooks` hooks, of which one matches.
-fn configuration(hooks: usize, conditions: Conditions) -> String {
+fn format_configuration(hooks: usize, conditions: ConditionMix) -> String {
     let when = |condition: String| match conditions {
-        Conditions::None => String::new(),
-        Conditions::Everywhere => format!("      when: \"{condition}\"\n"),
+        ConditionMix::None => String::new(),
+        ConditionMix::Everywhere => format!("      when: \"{condition}\"\n"),
     };
     let mut text = String::from("hooks:\n  task_created:\n    - name: heard\n      command: 'true'\n");
     text.push_str("      events: [task_started, task_completed, task_blocked]\n");
     text.push_str(&when("'never' not in task.labels".to_owned()));
-    for (place, event) in OTHERS.iter().enumerate() {
+    for (place, event) in UNCAUSED_EVENTS.iter().enumerate() {
         let _ = writeln!(text, "  {event}:{}", if place + 1 < hooks { "" } else { " []" });
-        for number in (1..hooks).skip(place).step_by(OTHERS.len()) {
+        for number in (1..hooks).skip(place).step_by(UNCAUSED_EVENTS.len()) {
             let _ = writeln!(
                 text,
                 "    - name: other {number}\n      command: ./scripts/tell.sh --number {number} --quiet"

@@ -13,7 +13,7 @@ use windlass_engine::{Authority, Command, CommandOrigin, EngineRules, HookRegist
 use windlass_store::{Lifetime, SqliteStore, Store};
 
 #[derive(Serialize)]
-struct Response<'a> {
+struct EchoResponse<'a> {
     jsonrpc: &'a str,
     id: &'a Value,
     result: &'a Value,
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             nonce += 1;
             store.execute_command(&rules, &origin, &note, nonce)?;
         }
-        serde_json::to_writer(&mut answer, &Response { jsonrpc: "2.0", id: &request["id"], result: &result })?;
+        serde_json::to_writer(&mut answer, &EchoResponse { jsonrpc: "2.0", id: &request["id"], result: &result })?;
         answer.push(b'\n');
         output.write_all(&answer)?;
         output.flush()?;

@@ -5,24 +5,24 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::Effort;
+use crate::BenchScale;
 
 /// The times of one operation, sorted.
-pub struct Times(Vec<Duration>);
+pub struct SortedDurations(Vec<Duration>);
 
-impl Times {
+impl SortedDurations {
     /// Measures `count` runs of something.
-    pub fn of<E>(count: usize, mut run: impl FnMut(usize) -> Result<(), E>) -> Result<Self, E> {
+    pub fn measure<E>(count: usize, mut run: impl FnMut(usize) -> Result<(), E>) -> Result<Self, E> {
         let mut times = Vec::with_capacity(count);
         for turn in 0..count {
             let began = Instant::now();
             run(turn)?;
             times.push(began.elapsed());
         }
-        Ok(Self::from(times))
+        Ok(Self::from_unsorted(times))
     }
 
-    pub fn from(mut times: Vec<Duration>) -> Self {
+    pub fn from_unsorted(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         Self(times)
     }
@@ -40,8 +40,8 @@ impl Times {
     }
 
     /// Returns the median and the 99th percentile.
-    pub fn shown(&self) -> String {
-        format!("{} (p99 {})", shown(self.p50()), shown(self.p99()))
+    pub fn format_percentiles(&self) -> String {
+        format!("{} (p99 {})", format_duration(self.p50()), format_duration(self.p99()))
     }
 }
 
@@ -50,7 +50,7 @@ pub fn ratio(one: Duration, other: Duration) -> f64 {
 }
 
 /// Formats a duration in a suitable unit.
-pub fn shown(time: Duration) -> String {
+pub fn format_duration(time: Duration) -> String {
     match time.as_secs_f64() {
         s if s < 1e-3 => format!("{:.1} µs", s * 1e6),
         s if s < 1.0 => format!("{:.2} ms", s * 1e3),
@@ -58,26 +58,26 @@ pub fn shown(time: Duration) -> String {
     }
 }
 
-enum Bound {
+enum GoalBound {
     AtMost(f64),
     AtLeast(f64),
 }
 
 /// The goal of a figure.
-pub struct Goal {
-    bound: Bound,
+pub struct FigureGoal {
+    bound: GoalBound,
     unit: &'static str,
 }
 
-pub fn at_most(bound: f64, unit: &'static str) -> Goal {
-    Goal { bound: Bound::AtMost(bound), unit }
+pub fn at_most(bound: f64, unit: &'static str) -> FigureGoal {
+    FigureGoal { bound: GoalBound::AtMost(bound), unit }
 }
 
-pub fn at_least(bound: f64, unit: &'static str) -> Goal {
-    Goal { bound: Bound::AtLeast(bound), unit }
+pub fn at_least(bound: f64, unit: &'static str) -> FigureGoal {
+    FigureGoal { bound: GoalBound::AtLeast(bound), unit }
 }
 
-struct Row {
+struct FigureRow {
     what: String,
     measured: String,
     goal: String,
@@ -85,49 +85,49 @@ struct Row {
 }
 
 /// The page under construction.
-pub struct Report {
-    effort: Effort,
-    sections: Vec<(String, Vec<Row>)>,
+pub struct BenchReport {
+    scale: BenchScale,
+    sections: Vec<(String, Vec<FigureRow>)>,
 }
 
-impl Report {
-    pub fn new(effort: Effort) -> Self {
-        Self { effort, sections: Vec::new() }
+impl BenchReport {
+    pub fn new(scale: BenchScale) -> Self {
+        Self { scale, sections: Vec::new() }
     }
 
-    pub fn section(&mut self, title: &str) {
-        eprint_progress(title);
+    pub fn begin_section(&mut self, title: &str) {
+        print_progress(title);
         self.sections.push((title.to_owned(), Vec::new()));
     }
 
-    fn push(&mut self, row: Row) {
+    fn push_row(&mut self, row: FigureRow) {
         self.sections.last_mut().expect("a section was begun").1.push(row);
     }
 
     /// Adds a figure without a goal: a floor, or other information.
-    pub fn fact(&mut self, what: &str, measured: impl Into<String>) {
-        self.push(Row { what: what.to_owned(), measured: measured.into(), goal: String::new(), met: None });
+    pub fn add_fact(&mut self, what: &str, measured: impl Into<String>) {
+        self.push_row(FigureRow { what: what.to_owned(), measured: measured.into(), goal: String::new(), met: None });
     }
 
     /// Adds a figure with a goal.
-    pub fn figure(&mut self, what: &str, measured: impl Into<String>, value: f64, goal: Goal) {
+    pub fn add_figure(&mut self, what: &str, measured: impl Into<String>, value: f64, goal: FigureGoal) {
         let (sign, bound, met) = match goal.bound {
-            Bound::AtMost(bound) => ('≤', bound, value <= bound),
-            Bound::AtLeast(bound) => ('≥', bound, value >= bound),
+            GoalBound::AtMost(bound) => ('≤', bound, value <= bound),
+            GoalBound::AtLeast(bound) => ('≥', bound, value >= bound),
         };
         let goal = format!("{sign} {bound}{}", goal.unit);
-        self.push(Row { what: what.to_owned(), measured: measured.into(), goal, met: Some(met) });
+        self.push_row(FigureRow { what: what.to_owned(), measured: measured.into(), goal, met: Some(met) });
     }
 
-    pub fn markdown(&self) -> String {
-        let mut page = String::from(HEAD);
-        let _ = writeln!(page, "Measured on {}, on {}.", moment(), machine());
-        if self.effort.many < 1000 {
+    pub fn render_markdown(&self) -> String {
+        let mut page = String::from(PAGE_HEADER);
+        let _ = writeln!(page, "Measured on {}, on {}.", describe_commit(), describe_machine());
+        if self.scale.repetitions < 1000 {
             page.push_str("\n**A quick run: fewer repetitions and smaller graphs than the goals speak of.**\n");
         }
         for (title, rows) in &self.sections {
             let _ = writeln!(page, "\n## {title}\n\n| what | measured | goal | |\n| --- | --- | --- | --- |");
-            for Row { what, measured, goal, met } in rows {
+            for FigureRow { what, measured, goal, met } in rows {
                 let mark = match met {
                     Some(true) => "met",
                     Some(false) => "**missed**",
@@ -136,116 +136,118 @@ impl Report {
                 let _ = writeln!(page, "| {what} | {measured} | {goal} | {mark} |");
             }
         }
-        page.push_str(&self.obstacles());
+        page.push_str(&self.explain_missed_goals());
         page
     }
 
-    /// Explains the missed goals.
-    fn obstacles(&self) -> String {
+    /// Lists the cause of each missed goal, where it is known.
+    fn explain_missed_goals(&self) -> String {
         let rows = self.sections.iter().flat_map(|(_, rows)| rows);
         let missed: Vec<&str> = rows.filter(|row| row.met == Some(false)).map(|row| row.what.as_str()).collect();
-        let known = OBSTACLES.iter().filter(|(what, _)| missed.iter().any(|row| row.starts_with(what)));
-        let known = known.map(|(what, why)| format!("- **{what}**: {why}\n"));
-        let unknown = missed.iter().filter(|row| !OBSTACLES.iter().any(|(what, _)| row.starts_with(what)));
-        let unknown = unknown.map(|row| format!("- **{row}**: not looked into yet.\n"));
-        let told: String = known.chain(unknown).collect();
-        if told.is_empty() { told } else { format!("\n## What stands in the way\n\n{told}") }
+        let causes = KNOWN_CAUSES.iter().flat_map(|(rows, cause)| rows.iter().map(move |row| (*row, *cause)));
+        let known = causes.clone().filter(|(row, _)| missed.iter().any(|what| what.starts_with(row)));
+        let known = known.map(|(row, cause)| format!("- **{row}**: {cause}\n"));
+        let unknown = missed.iter().filter(|what| !causes.clone().any(|(row, _)| what.starts_with(row)));
+        let unknown = unknown.map(|what| format!("- **{what}**: cause unknown.\n"));
+        let list: String = known.chain(unknown).collect();
+        if list.is_empty() { list } else { format!("\n## Causes of missed goals\n\n{list}") }
     }
 }
 
-/// Known reasons for missed goals, by the beginning of the row.
-const OBSTACLES: &[(&str, &str)] = &[
+/// Known causes of missed goals, each with the beginnings of its rows.
+const KNOWN_CAUSES: &[(&[&str], &str)] = &[
     (
-        "an event and its rows, durable",
-        "four pages change, and SQLite writes each with two calls; see above what that costs beside one call for all of them. \
-         Only a layer of our own beneath SQLite could do that, in unsafe code where everything that is kept passes.",
+        &["an event and its rows, durable"],
+        "SQLite writes each of four changed pages with two calls; the floors above show what these calls cost, and what one call \
+         costs. Only a layer of our own below SQLite, in unsafe code, could write them with one call. The cause of the remaining \
+         time is unknown.",
     ),
     (
-        "a batch of 100 events",
-        "this goal is a number and not a ratio. What plain SQLite does in the same run is in the row above it.",
+        &["a batch of 100 events"],
+        "the goal is a fixed number, not a ratio. The row above it has the rate of plain SQLite in the same run.",
     ),
     (
-        "between two agent calls",
-        "about half of the gap is the loop's own work, none of it large: reading session and task, deciding, writing the \
-         event and its rows, making the prompt. A script does none of it. Another tenth is the supervisor, under which an agent \
-         runs so that nothing it starts outlives the run, not even after a `kill -9`.",
+        &["between two agent calls"],
+        "about half of the gap is the loop's own work: it reads the session and the task, decides, writes the event and its rows, \
+         and builds the prompt. The bash loop does none of this. About a tenth is the supervisor, which ends everything that an \
+         agent starts, even after a `kill -9` of the run.",
     ),
     (
-        "rebuilding every row",
-        "rows are compared with what is there before they are written, so that a store that is sound is not written to. That \
-         reads every row once more than reading the log does.",
+        &["rebuilding every row"],
+        "Windlass compares each row with the stored row before it writes, so that it does not write to a sound store. This reads \
+         each row once more than reading the log does.",
     ),
     (
-        "`task add` against the bare program",
-        "the bare program writes what comes out in the end; before that `task add` looks for its project and configuration, reads \
-         what the decision needs, and takes a digest of every event. Its executable, which is larger, is read as well.",
+        &[
+            "`task add` against the bare program",
+            "`task start` against the bare program",
+            "`task complete` against the bare program",
+            "`task claim` against the bare program",
+        ],
+        "the bare program only writes the result. The command also finds its project, reads the configuration and the rows that \
+         the decision needs, and computes a digest of each event. Its executable is larger.",
     ),
     (
-        "a call that writes (`note_add`)",
-        "beside the commit it is looked whether the configuration has changed, a number for the commit is drawn, and the answer is \
-         written twice, as text and as data. Where a wake-up through a pipe is cheap, that is more than three of them.",
+        &["a call that writes (`note_add`)"],
+        "beside its commit, the server checks whether the configuration has changed, draws a number for the commit, and writes the \
+         answer twice, as text and as data.",
     ),
     (
-        "resident memory of `windlass run`",
-        "about a third of it is memory of its own. The rest are pages of the program and of libraries, which the kernel shares, and \
-         drops when memory is short.",
+        &["resident memory of `windlass run`"],
+        "about a third is memory of the process itself. The rest is pages of the program and of libraries, which the kernel shares, \
+         and drops when memory is short.",
     ),
     (
-        "`task add` with 1000 hooks",
-        "every command parses the file and checks a thousand conditions. The goal is a number and not a ratio.",
+        &[
+            "`task add` with 1000 hooks",
+            "`task start` with 1000 hooks",
+            "`task complete` with 1000 hooks",
+            "`task block` with 1000 hooks",
+        ],
+        "each command parses the file and checks a thousand conditions. The goal is a fixed number, not a ratio.",
     ),
     (
-        "`task start` with 1000 hooks",
-        "every command parses the file and checks a thousand conditions. The goal is a number and not a ratio.",
-    ),
-    (
-        "`task complete` with 1000 hooks",
-        "every command parses the file and checks a thousand conditions. The goal is a number and not a ratio.",
-    ),
-    (
-        "`task block` with 1000 hooks",
-        "every command parses the file and checks a thousand conditions. The goal is a number and not a ratio.",
-    ),
-    (
-        "from KILL to the end of",
-        "fifty processes are taken apart by the kernel, on two cores, one after the other; every one is in a session of its own, \
-         so each gets its own signal, and what was born meanwhile is looked for again before it is over.",
+        &["from KILL to the end of"],
+        "the kernel ends the fifty processes one after another. Each has a session of its own, so each gets its own signal, and \
+         Windlass then searches for processes that were started in the meantime.",
     ),
 ];
 
-const HEAD: &str = "\
+const PAGE_HEADER: &str = "\
 # Figures of performance
 
-Written by `scripts/bench`; not by hand. Every figure is a median unless it says otherwise, and every ratio is against a
-floor that was measured in the same run on the same machine.
+`scripts/bench` writes this page. Each figure is a median unless it says otherwise, and each ratio compares with a floor that
+was measured in the same run on the same machine.
 
 ";
 
 /// Returns the day and the measured commit.
-fn moment() -> String {
-    let said = |program: &str, words: &[&str]| {
+fn describe_commit() -> String {
+    let run = |program: &str, words: &[&str]| {
         let output = Command::new(program).args(words).output().ok().filter(|output| output.status.success());
         output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    let day = said("date", &["-u", "+%Y-%m-%d"]).unwrap_or_else(|| "an unknown day".to_owned());
+    let day = run("date", &["-u", "+%Y-%m-%d"]).unwrap_or_else(|| "an unknown day".to_owned());
     // Changes under `docs` do not affect the measurement.
     let but_pages = ["status", "--porcelain", "--", ".", ":!docs"];
-    let changed = said("git", &but_pages).is_some_and(|changes| !changes.is_empty());
-    match said("git", &["rev-parse", "--short", "HEAD"]) {
+    let changed = run("git", &but_pages).is_some_and(|changes| !changes.is_empty());
+    match run("git", &["rev-parse", "--short", "HEAD"]) {
         Some(commit) => format!("{day} at {commit}{}", if changed { " and changes" } else { "" }),
         None => day,
     }
 }
 
-fn machine() -> String {
+fn describe_machine() -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown processor");
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!("{cores} cores, {}, Linux {}", model.trim_start_matches([' ', '\t', ':']), kernel.trim())
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    // The suffix after the version names the build of one machine.
+    let kernel = release.trim().split('-').next().unwrap_or_default();
+    format!("{cores} cores, {}, Linux {}", model.trim_start_matches([' ', '\t', ':']), kernel)
 }
 
 #[expect(clippy::print_stderr, reason = "a long run says where it is")]
-fn eprint_progress(title: &str) {
+fn print_progress(title: &str) {
     eprintln!("measuring: {title}");
 }

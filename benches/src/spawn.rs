@@ -8,12 +8,12 @@ use std::ptr;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 /// A program with prepared arguments, so that starting it is only the call.
-pub struct Bare {
+pub struct PlainSpawn {
     strings: Vec<CString>,
     variable: CString,
 }
 
-impl Bare {
+impl PlainSpawn {
     /// Prepares `sh -c` with a script.
     pub fn shell(script: &str) -> Self {
         let text = |text: &str| CString::new(text).expect("no zero in it");

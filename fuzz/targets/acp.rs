@@ -1,4 +1,4 @@
 //! Messages of an agent over the Agent Client Protocol.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_agents::laws::acp(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_agents::laws::check_acp(bytes));

@@ -1,4 +1,4 @@
 //! Configuration files.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_config::laws::config(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_config::laws::check_config(bytes));

@@ -1,4 +1,4 @@
 //! Whole conversations of a client with the MCP server.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_mcp::laws::conversation(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_mcp::laws::check_mcp_conversation(bytes));

@@ -1,4 +1,4 @@
 //! Single messages to the MCP server.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_mcp::laws::message(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_mcp::laws::check_rpc_message(bytes));

@@ -1,4 +1,4 @@
 //! Workflow files.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_config::laws::workflow(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_config::laws::check_workflow(bytes));

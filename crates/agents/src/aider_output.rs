@@ -57,8 +57,8 @@ fn is_reply_end(line: &str) -> bool {
 
 /// Classifies an error. aider wraps its lines at the terminal's width.
 fn classify_error_lines(lines: &[&str]) -> AgentFailure {
-    let told = lines.iter().take_while(|line| !line.trim().is_empty() && !line.starts_with("Retrying in "));
-    let said = told.map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+    let error_lines = lines.iter().take_while(|line| !line.trim().is_empty() && !line.starts_with("Retrying in "));
+    let said = error_lines.map(|line| line.trim()).collect::<Vec<_>>().join(" ");
     classify_failed_output("", &said).unwrap_or_else(|| {
         let class = said[ERROR_PREFIX.len()..].split(':').next().unwrap_or_default();
         let known = FAULT_CLASSES.iter().find(|(name, _)| class.starts_with(name));

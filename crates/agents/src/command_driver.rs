@@ -62,7 +62,7 @@ impl Agent {
             }
             // The shell exits like this for a missing or invalid program. Output shows that the program did start.
             ProgramExit::Code(126 | 127) if finished.stdout.total == 0 => {
-                TurnEnd::Broken(describe_end_with_last_line(finished, "the program cannot be started"))
+                TurnEnd::Broken(describe_end_with_last_line(finished, "cannot start the program"))
             }
             ProgramExit::Code(code) => self.classify_failed_run(finished, TurnFailure::Failed, &format!("exit {code}")),
             ProgramExit::Signal(signal) => {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_told_apart() {
+    fn exit_kinds_map_to_turn_ends() {
         check(ProgramExit::Code(0), "done\n", "noise\n", TurnEnd::Answered("done\n".to_owned()));
         check(
             ProgramExit::Code(1),
@@ -130,13 +130,13 @@ mod tests {
         );
         check(ProgramExit::Code(3), "half\n", "", TurnEnd::from_failure(TurnFailure::Failed, "exit 3: half"));
         check(ProgramExit::Code(127), "", "sh: 1: nope: not found\n", {
-            TurnEnd::Broken("the program cannot be started: sh: 1: nope: not found".to_owned())
+            TurnEnd::Broken("cannot start the program: sh: 1: nope: not found".to_owned())
         });
         check(ProgramExit::Code(127), "half", "sh: 1: nope: not found\n", {
             TurnEnd::from_failure(TurnFailure::Failed, "exit 127: sh: 1: nope: not found")
         });
         check(ProgramExit::Code(126), "", "sh: 1: ./a: Permission denied\n", {
-            TurnEnd::Broken("the program cannot be started: sh: 1: ./a: Permission denied".to_owned())
+            TurnEnd::Broken("cannot start the program: sh: 1: ./a: Permission denied".to_owned())
         });
         check(
             ProgramExit::OutputIdle,

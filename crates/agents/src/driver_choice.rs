@@ -18,7 +18,9 @@ impl Agent {
         match self.kind {
             AgentKind::Command(_) => Box::new(CommandDriver::new(agent)),
             AgentKind::Headless(dialect) => Box::new(HeadlessDriver::new(agent, dialect)),
-            AgentKind::Acp(_) | AgentKind::Scripted(_) => Box::new(AcpDriver::new(agent, launcher.cloned(), owner_lock)),
+            AgentKind::Acp(_) | AgentKind::Scripted(_) => {
+                Box::new(AcpDriver::new(agent, launcher.cloned(), owner_lock))
+            }
         }
     }
 }

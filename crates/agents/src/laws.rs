@@ -16,8 +16,8 @@ use crate::{RateLimitReset, TurnEnd, aider_output, failure};
 const MAX_PATTERN_INPUT: usize = 160;
 /// Out of this many streams, two are searched with patterns.
 const STREAMS_PER_PATTERN_SEARCH: usize = 16;
-/// The number of ways in which `trouble` checks a text.
-const TROUBLE_CHECK_COUNT: usize = 4;
+/// The number of ways in which `check_agent_failure` checks a text.
+const FAILURE_CHECK_COUNT: usize = 4;
 
 /// Each dialect, with words of which its stream needs one to say how a turn ended.
 const DIALECTS: [(HeadlessDialect, &[&str]); 5] = [
@@ -30,7 +30,7 @@ const DIALECTS: [(HeadlessDialect, &[&str]); 5] = [
 
 /// Checks that a stream means the same however it is cut into pieces; that a turn succeeds only if its stream says so; and
 /// that a conversation name is safe on a command line. Reads each stream in one of the dialects.
-pub fn stream(bytes: &[u8]) {
+pub fn check_stream(bytes: &[u8]) {
     check_stream_case(bytes, choose_case(bytes, DIALECTS.len() * STREAMS_PER_PATTERN_SEARCH));
 }
 
@@ -62,11 +62,11 @@ fn check_stream_case(bytes: &[u8], way: usize) {
 
 /// Checks that a message instead of an answer is classified or left as it is, and that a reset is never in the past. Reads
 /// each text in one of several ways.
-pub fn trouble(bytes: &[u8]) {
-    check_trouble_case(bytes, choose_case(bytes, TROUBLE_CHECK_COUNT));
+pub fn check_agent_failure(bytes: &[u8]) {
+    check_failure_case(bytes, choose_case(bytes, FAILURE_CHECK_COUNT));
 }
 
-fn check_trouble_case(bytes: &[u8], way: usize) {
+fn check_failure_case(bytes: &[u8], way: usize) {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_PATTERN_INPUT)]);
     match way {
         0 => drop(aider_output::read_aider_output(&text)),
@@ -114,7 +114,7 @@ fn format_events(words: &[Word]) -> String {
 
 /// Checks that every request of an agent is answered once, or left to the caller; that only one answer is accepted; and that
 /// the meaning does not depend on how the bytes are cut.
-pub fn acp(bytes: &[u8]) {
+pub fn check_acp(bytes: &[u8]) {
     let lines = run_client(bytes.split_inclusive(|byte| *byte == b'\n'));
     // Never two lines at once: a protocol error drops the events that came with it, except an answer.
     assert_eq!(lines, run_client(bytes.chunks(1)), "however it is cut");
@@ -129,11 +129,11 @@ pub fn acp(bytes: &[u8]) {
         return;
     }
     assert_eq!(lines, whole, "however it is cut");
-    let wishes = lines.said.iter().filter_map(|said| match said {
+    let requests = lines.said.iter().filter_map(|said| match said {
         AcpEvent::Request { id, .. } => Some(id.clone()),
         _ => None,
     });
-    let mut answered: Vec<Value> = wishes.collect();
+    let mut answered: Vec<Value> = requests.collect();
     for line in lines.out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let message: Value = serde_json::from_slice(line).expect("what we say is JSON, a message a line");
         assert_eq!(message["jsonrpc"], "2.0");
@@ -167,13 +167,13 @@ struct ClientTranscript {
 }
 
 fn run_client<'b>(pieces: impl Iterator<Item = &'b [u8]>) -> ClientTranscript {
-    let mut talk = AcpClient::new(AgentPermissions::uniform(ToolPermission::Allow));
-    talk.set_conversation("s");
-    talk.send_request(PROMPT, json!({}));
-    talk.take_outgoing();
+    let mut client = AcpClient::new(AgentPermissions::uniform(ToolPermission::Allow));
+    client.set_conversation("s");
+    client.send_request(PROMPT, json!({}));
+    client.take_outgoing();
     let (mut said, mut broken) = (Vec::new(), false);
     for piece in pieces {
-        match talk.receive_bytes(piece) {
+        match client.receive_bytes(piece) {
             Ok(more) => said.extend(more),
             Err(breach) => {
                 assert!(!breach.to_string().is_empty());
@@ -182,7 +182,7 @@ fn run_client<'b>(pieces: impl Iterator<Item = &'b [u8]>) -> ClientTranscript {
             }
         }
     }
-    ClientTranscript { said, out: talk.take_outgoing(), speech: talk.take_final_message(), broken }
+    ClientTranscript { said, out: client.take_outgoing(), speech: client.take_final_message(), broken }
 }
 
 #[cfg(test)]
@@ -197,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn trouble_law_holds_for_hostile_input() {
-        check_law("trouble", |bytes| {
-            (0..super::TROUBLE_CHECK_COUNT).for_each(|way| super::check_trouble_case(bytes, way))
+    fn agent_failure_law_holds_for_hostile_input() {
+        check_law("agent_failure", |bytes| {
+            (0..super::FAILURE_CHECK_COUNT).for_each(|way| super::check_failure_case(bytes, way))
         });
     }
 
     #[test]
     fn acp_law_holds_for_hostile_input() {
-        check_law("acp", super::acp);
+        check_law("acp", super::check_acp);
     }
 }

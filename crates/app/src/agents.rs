@@ -72,9 +72,9 @@ fn resolve_mcp_server(name: &str, server: &config::McpServerSettings) -> Result<
         Some(command) => {
             Ok(McpServer { name: name.to_owned(), command, args: server.args.clone(), env, http_args: Vec::new() })
         }
-        None => Err(Failure::new(FailureCode::Usage, format!("the MCP server `{name}` cannot be started"))
+        None => Err(Failure::new(FailureCode::Usage, format!("cannot start the MCP server `{name}`"))
             .with_cause(format!("cannot find the program {}", server.command))
-            .with_hint("look for a typing mistake in `mcp_servers`, or install it; nothing was started")),
+            .with_hint("check the spelling in `mcp_servers`, or install it; nothing was started")),
     }
 }
 
@@ -142,10 +142,10 @@ pub fn read_script(path: &Path) -> Result<AgentScript, Failure> {
     let bytes = file::read_bounded(path, MAX_SCRIPT).map_err(|error| {
         Failure::new(FailureCode::Usage, format!("cannot read the script `{}`", path.display()))
             .with_cause(error)
-            .with_hint("look for a typing mistake; docs/reference/scripted-agent.md lists the steps")
+            .with_hint("check the spelling; docs/reference/scripted-agent.md lists the steps")
     })?;
     AgentScript::parse_script(&String::from_utf8_lossy(&bytes)).map_err(|error| {
-        Failure::new(FailureCode::Usage, format!("`{}` is not a script", path.display()))
+        Failure::new(FailureCode::Usage, format!("cannot use `{}` as a script", path.display()))
             .with_cause(error)
             .with_hint("docs/reference/scripted-agent.md lists the steps")
     })

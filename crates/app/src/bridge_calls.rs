@@ -1,13 +1,13 @@
 //! Hooks for requests from an agent's own hook system.
 //!
 //! ```text
-//! inside a run of ours? ─ yes ─► the configuration of the run ───────────┐
+//! inside a Windlass run? ─ yes ─► the configuration of the run ──────────┐
 //!        └─ no ─► hooks for this point and tool in the file? ─► trusted? ─┴─► commit ─► hooks ─► AgentHookResponse
 //!                      └─ no ─► nothing is opened, nothing recorded
 //! ```
 //!
 //! Invariants:
-//! - Inside a hook of ours no hook runs: otherwise a hook would judge the agent that this hook asks for help.
+//! - Inside a Windlass hook no hook runs: otherwise a hook would judge the agent that this hook asks for help.
 //! - A running session handles its own points by itself.
 
 use std::path::Path;

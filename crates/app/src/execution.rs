@@ -221,14 +221,14 @@ impl<'a> HookExecution<'a> {
         let settings = RunnerSettings { directory: directory.unwrap_or(usual.directory), ..usual };
         let front_end = opened.front_end.clone();
         let mut observer = observer;
-        let mut tell = |told: RunnerEvent<'_>| match &mut observer {
-            Some(observer) => observer(told),
-            None => show_failed_hook(&*front_end, &told),
+        let mut observe = |event: RunnerEvent<'_>| match &mut observer {
+            Some(observer) => observer(event),
+            None => show_failed_hook(&*front_end, &event),
         };
         let outside = RunnerEnv {
             now: &environment::current_timestamp,
             random: &random_u128_or_io_error,
-            observe: &mut tell,
+            observe: &mut observe,
             shows_output: false,
         };
         let dispatch = EffectRunner::new(&mut opened.store, settings, owner_lock, control, outside);
@@ -250,7 +250,7 @@ pub fn run_git_work<T>(
 
 /// Returns the name under which this process owns hooks.
 pub fn owner_name(owner_lock: &OwnerLock) -> OwnerName {
-    owner_lock.name().parse().expect("digits and dashes make a name")
+    owner_lock.name().parse().expect("the generated name has only valid characters")
 }
 
 /// Returns a control that the signals to this process cancel.
@@ -299,8 +299,8 @@ pub fn worktrees_in_use(opened: &OpenedProject) -> Result<Vec<String>, Failure> 
 }
 
 /// Shows failed hooks to a person, and no other hooks.
-pub fn show_failed_hook(front_end: &dyn FrontEnd, told: &RunnerEvent<'_>) {
-    let record = match told {
+pub fn show_failed_hook(front_end: &dyn FrontEnd, event: &RunnerEvent<'_>) {
+    let record = match event {
         RunnerEvent::Event(record) => record,
         RunnerEvent::Note(words) => return front_end.show_notice(Notice::Note(words)),
         RunnerEvent::Queueing => return front_end.show_notice(Notice::Note(MERGE_QUEUE_NOTE)),

@@ -189,7 +189,7 @@ pub fn store_failure(error: StoreError) -> Failure {
         | StoreError::Undecodable { .. }
         | StoreError::Corrupt { .. }
         | StoreError::LostCommits { .. } => failure.with_hint(
-            "`windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged",
+            "`windlass doctor --export sound.jsonl` saves every valid event; `windlass doctor` says what is damaged",
         ),
         StoreError::BadRow { .. } => {
             failure.with_hint("if the log is sound, `windlass doctor --rebuild` rebuilds the rows")

@@ -8,7 +8,7 @@
 //! - The search starts no program: it reads git's files, and only as far as git's own rules for them go.
 //! - A `.git` file counts as a worktree's only if the repository that it names points back at it. Otherwise a directory could
 //!   lead its visitors into another project.
-//! - A project's root is a real path, without symbolic links. Neither `.windlass` nor a directory of ours below it is a link.
+//! - A project's root is a real path, without symbolic links. Neither `.windlass` nor a Windlass directory below it is a link.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -129,7 +129,7 @@ impl Project {
     }
 }
 
-/// Refuses a symbolic link in place of a directory of ours: writes and cleanups would happen elsewhere.
+/// Refuses a symbolic link in place of a Windlass directory: writes and cleanups would happen elsewhere.
 fn refuse_symlink(path: &Path) -> Result<(), Failure> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_symlink() => Err(symlink_failure(path)),
@@ -138,7 +138,7 @@ fn refuse_symlink(path: &Path) -> Result<(), Failure> {
 }
 
 fn symlink_failure(path: &Path) -> Failure {
-    Failure::new(FailureCode::NoProject, format!("`{}` is a link, which is not followed", path.display()))
+    Failure::new(FailureCode::NoProject, format!("cannot use `{}`: it is a symbolic link", path.display()))
         .with_hint("remove the link, and put the directory itself there: what a project keeps stays inside of it")
 }
 

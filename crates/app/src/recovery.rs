@@ -170,7 +170,7 @@ pub fn list_orphaned_effects(opened: &OpenedProject) -> Result<Vec<PendingEffect
         .map_err(hints::store_failure)?
         .into_iter()
         .filter(|session| session.ending_kind().is_none());
-    let waited: Vec<EffectId> = open.flat_map(|session| session.owed).collect();
+    let waited: Vec<EffectId> = open.flat_map(|session| session.pending_hooks).collect();
     let owners = opened.project.owner_directory();
     effects.retain(|effect| {
         matches!(effect.kind, EffectKind::Hook(_))
@@ -184,8 +184,10 @@ pub fn list_orphaned_effects(opened: &OpenedProject) -> Result<Vec<PendingEffect
 /// has reviewed the configurations in it.
 fn may_run_config(opened: &OpenedProject, config: &Config, reach: RecoveryScope<'_>) -> Result<bool, Failure> {
     let present = Config::load(&opened.project.root).is_ok_and(|present| present.text() == config.text());
-    let told = opened.trust && (present || reach == RecoveryScope::Everything);
+    let option_applies = opened.trust && (present || reach == RecoveryScope::Everything);
     // Without a configuration there may still be workflows.
     let is_bare = !config.has_file() && !workflows::has_workflow_files(&opened.project)?;
-    Ok(told || is_bare || (present && trust::find_trust_state(&opened.project, config)? == TrustState::Trusted))
+    Ok(option_applies
+        || is_bare
+        || (present && trust::find_trust_state(&opened.project, config)? == TrustState::Trusted))
 }

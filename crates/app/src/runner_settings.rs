@@ -22,9 +22,9 @@ use crate::store_records::StoreMarks;
 use crate::web_access::AccessRecords;
 use crate::{Failure, FailureCode, SUPERVISE_ARGUMENT, environment, workflows};
 
-/// Returns the settings under which hooks run. `told` is true if a person trusts the store for this command.
+/// Returns the settings under which hooks run. `trust_option` is true if a person trusts the store for this command.
 pub fn build_runner_settings(
-    (project, told): (&Project, bool),
+    (project, trust_option): (&Project, bool),
     config: &Arc<Config>,
     rules: EngineRules,
     records: PathBuf,
@@ -33,16 +33,16 @@ pub fn build_runner_settings(
     let mask = build_secret_mask(config);
     RunnerSettings {
         // Only a session runs validators that agents have registered, and sets its own permission.
-        permission: validator_permission(config, validator_standing(false)),
+        permission: validator_permission(config, validator_trust(false)),
         validation: config.validation_rules(),
         hooks: build_hook_finder(config.clone()),
-        workflows: workflows::finder(project, config, told),
+        workflows: workflows::build_workflow_finder(project, config, trust_option),
         rules,
         answer_links: build_answer_links(project),
         project: project.root.clone(),
         directory: project.root.clone(),
         records,
-        environment: hook_environment(project, told),
+        environment: hook_environment(project, trust_option),
         prompt: None,
         protected: protected_files(config).with_mask(mask.clone()),
         mask,
@@ -58,8 +58,8 @@ fn build_answer_links(project: &Project) -> AnswerLinkMaker {
 }
 
 /// Returns the variables for child programs, with the trust token of a store that counts for this command alone.
-fn hook_environment(project: &Project, told: bool) -> Vec<(OsString, OsString)> {
-    let token = told.then(|| StoreMarks::read_marks(project)).flatten().map(|marks| marks.trust_token());
+fn hook_environment(project: &Project, trust_option: bool) -> Vec<(OsString, OsString)> {
+    let token = trust_option.then(|| StoreMarks::read_marks(project)).flatten().map(|marks| marks.trust_token());
     let token = token.map(|token| ("WINDLASS_TRUSTED_STORE".into(), token.into()));
     environment::inherited_environment().into_iter().chain(token).collect()
 }
@@ -94,7 +94,7 @@ pub fn delivery_settings(project: &Project, config: &Config) -> DeliverySettings
 }
 
 /// Returns whether programs that judge an agent's work may run.
-pub fn validator_standing(trusted: bool) -> ExecutionTrust {
+pub fn validator_trust(trusted: bool) -> ExecutionTrust {
     match trusted {
         _ if environment::is_judging_process() => ExecutionTrust::Nested,
         true => ExecutionTrust::Trusted,
@@ -123,13 +123,13 @@ pub fn build_hook_finder(config: Arc<Config>) -> HookFinder {
 }
 
 /// Returns the permission for commands that agents register.
-pub fn validator_permission(config: &Config, standing: ExecutionTrust) -> ProgramPermission {
+pub fn validator_permission(config: &Config, trust: ExecutionTrust) -> ProgramPermission {
     let agent_commands = match config.agent_command_policy() {
         config::AgentCommandSetting::Allow => AgentCommandPermission::Allow,
         config::AgentCommandSetting::Named => AgentCommandPermission::Named,
         config::AgentCommandSetting::Deny => AgentCommandPermission::Deny,
     };
-    ProgramPermission { trust: standing, agent_commands, validators: config.validator_commands() }
+    ProgramPermission { trust, agent_commands, validators: config.validator_commands() }
 }
 
 /// Returns the protected files: a session must not change them.

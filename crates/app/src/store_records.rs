@@ -10,7 +10,7 @@
 //! - A file is identified by its birth time: a file that git, tar or rsync put in its place is another file. A copy written over
 //!   it in place has another identity inside.
 //! - A write-ahead log counts like the store: one that is neither empty nor recorded is foreign. It is recorded before SQLite
-//!   writes to it, so a kill at any moment leaves no unknown log of ours.
+//!   writes to it, so a kill at any moment leaves no unknown Windlass log.
 //!
 //! Not here: the content of a foreign store (`commands::trust`); trust in configurations (`trust`).
 
@@ -204,8 +204,8 @@ pub fn revoke_store_trust(project: &Project) -> Result<bool, Failure> {
 
 /// Returns whether the command that started this process was told to trust exactly these files.
 fn is_trusted_by_caller(project: &Project) -> bool {
-    let Some(told) = environment::trusted_store_token() else { return false };
-    StoreMarks::read_marks(project).is_some_and(|marks| marks.trust_token() == told)
+    let Some(token) = environment::trusted_store_token() else { return false };
+    StoreMarks::read_marks(project).is_some_and(|marks| marks.trust_token() == token)
 }
 
 /// The record files of one person.

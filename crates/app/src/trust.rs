@@ -54,10 +54,10 @@ pub fn find_trust_state(project: &Project, config: &Config) -> Result<TrustState
     }
 }
 
-/// Returns whether a configuration counts for a command. `told` is true with `--trust`, and inside a run that works with the
-/// configuration. Without a file the defaults count, unless a trusted file was removed.
-pub fn is_config_effective(project: &Project, config: &Config, told: bool) -> Result<bool, Failure> {
-    if told {
+/// Returns whether a configuration counts for a command. `trust_option` is true with `--trust`, and inside a run that works
+/// with the configuration. Without a file the defaults count, unless a trusted file was removed.
+pub fn is_config_effective(project: &Project, config: &Config, trust_option: bool) -> Result<bool, Failure> {
+    if trust_option {
         return Ok(true);
     }
     Ok(match find_trust_state(project, config)? {
@@ -69,7 +69,7 @@ pub fn is_config_effective(project: &Project, config: &Config, told: bool) -> Re
 
 /// Returns the failure of a command that an untrusted configuration would constrain.
 pub fn trust_failure(config: &Config, state: TrustState) -> Failure {
-    let failure = Failure::new(FailureCode::Trust, "this project may not run what its configuration says");
+    let failure = Failure::new(FailureCode::Trust, "cannot use the configuration of this project");
     match state {
         TrustState::Changed if !config.has_file() => failure
             .with_cause("the configuration that was trusted is gone")

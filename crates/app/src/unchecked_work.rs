@@ -13,14 +13,17 @@ const MAX_REASON: usize = 200;
 
 /// Returns a note that nothing checked the work on these tasks, and how to add a check. `skipped` describes a skipped check.
 pub fn describe_unchecked_work(tasks: u32, completed: usize, skipped: Option<&str>) -> Option<String> {
-    let how = skipped.unwrap_or("a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml");
+    let how = match skipped {
+        Some(skipped) => format!(": {skipped}"),
+        None => "; add a check, such as `hooks: {stop: [run_tests]}`, to .windlass/config.yaml".to_owned(),
+    };
     match tasks {
         0 => None,
         some if completed > some as usize => {
-            Some(format!("nothing checked the work on {some} of {completed} tasks: {how}"))
+            Some(format!("nothing checked the work on {some} of {completed} tasks{how}"))
         }
-        1 => Some(format!("nothing checked this work: {how}")),
-        many => Some(format!("nothing checked this work ({many} tasks): {how}")),
+        1 => Some(format!("nothing checked this work{how}")),
+        many => Some(format!("nothing checked this work ({many} tasks){how}")),
     }
 }
 

@@ -15,10 +15,10 @@ pub fn list_unreadable_files(project: &Project) -> Vec<String> {
     let own = READ_FILES.iter().map(|name| project.root.join(name));
     let own = own.filter_map(|path| file::find_obstacle(&path).map(|reason| (path, reason)));
     let all = own.filter(|(_, reason)| *reason != UnreadableFile::NotRegular("a directory"));
-    let told = |(path, reason): (PathBuf, UnreadableFile)| {
+    let describe = |(path, reason): (PathBuf, UnreadableFile)| {
         format!("`{}` {}", path.strip_prefix(&project.root).unwrap_or(&path).display(), reason.describe_cause())
     };
     let repository = git::GitRepository::discover(&project.root).ok().flatten();
     let common = repository.iter().flat_map(|repository| git::find_common_obstacles(&repository.common));
-    all.chain(git::find_directory_obstacles(&project.root)).chain(common).map(told).collect()
+    all.chain(git::find_directory_obstacles(&project.root)).chain(common).map(describe).collect()
 }

@@ -129,12 +129,12 @@ fn check_program_arguments(config: &Config, hook: &HookSpec, workflow: &Workflow
 pub struct WorkflowSnapshot(Arc<Result<WorkflowLibrary, String>>);
 
 impl WorkflowSnapshot {
-    /// Reads the workflows. If trusted content has changed since, only the shipped ones may run, unless this command was told to
-    /// trust the project (`told`).
-    pub fn load_snapshot(project: &Project, config: &Config, told: bool) -> Self {
+    /// Reads the workflows. If trusted content has changed since, only the shipped ones may run, unless this command has
+    /// `--trust` (`trust_option`).
+    pub fn load_snapshot(project: &Project, config: &Config, trust_option: bool) -> Self {
         let mut library = WorkflowLibrary::load(Some(&project.root)).map_err(|error| error.to_string());
         if let Ok(library) = &mut library
-            && !told
+            && !trust_option
             && has_trusted_content_changed(project, config)
         {
             library.distrust_files();
@@ -159,10 +159,12 @@ impl WorkflowSnapshot {
 }
 
 /// Returns a finder for a single command, which reads the workflows only when an effect needs one.
-pub fn finder(project: &Project, config: &Arc<Config>, told: bool) -> WorkflowFinder {
+pub fn build_workflow_finder(project: &Project, config: &Arc<Config>, trust_option: bool) -> WorkflowFinder {
     let (project, config, snapshot) = (project.clone(), config.clone(), OnceCell::new());
     Box::new(move |id| {
-        snapshot.get_or_init(|| WorkflowSnapshot::load_snapshot(&project, &config, told)).find_runnable_workflow(id)
+        snapshot
+            .get_or_init(|| WorkflowSnapshot::load_snapshot(&project, &config, trust_option))
+            .find_runnable_workflow(id)
     })
 }
 

@@ -30,7 +30,7 @@ const AGENT_NAMES: [(&str, &str); 8] = [
 
 /// An error for a name that no agent has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no agent with hooks is called `{0}`")]
+#[error("unknown agent `{0}`: Windlass knows no hook system of it")]
 pub struct UnknownAgentError(String);
 
 impl BridgeAgent {

@@ -14,9 +14,12 @@ use crate::commands::Command;
 use crate::output::{MessageWriter, Output};
 use crate::usage;
 
+/// The maximum width of help in columns.
+pub const MAX_HELP_WIDTH: usize = 80;
+
 /// Run a coding agent until your checks pass.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, about, max_term_width = 100, after_help = HELP_EXAMPLES)]
+#[command(name = "windlass", version, about, max_term_width = MAX_HELP_WIDTH, after_help = HELP_EXAMPLES)]
 #[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]
 pub struct CliInvocation {
     /// Use this project [default: $WINDLASS_PROJECT, else nearest .windlass/]

@@ -27,7 +27,7 @@ pub fn main() -> ExitCode {
     // A failure leaves the default reaction to the signal, which is acceptable.
     let _ = windlass_process::signals::handle_file_size_signal();
     if let Some(place) = environment::failpoint_variable() {
-        windlass_store::failpoint::arm(&place);
+        windlass_store::failpoint::arm_failpoint(&place);
     }
     let (invocation, json) = match args::parse_command_line() {
         Ok(parsed) => parsed,

@@ -249,7 +249,7 @@ fn invalid_or_missing_script_is_rejected_with_exit_64() {
     world.write("bad.yaml", "turns: [{do: [{sing: a song}]}]");
     let ran = world.run(&["run", "Mend the pump", "--agent", "scripted:bad.yaml"]);
     assert!(
-        ran.code == 64 && ran.stderr.contains("bad.yaml` is not a script\ncaused by: cannot read the script: "),
+        ran.code == 64 && ran.stderr.contains("bad.yaml` as a script\ncaused by: cannot read the script: "),
         "{ran}"
     );
     assert_eq!(world.run(&["agent", "bad.yaml"]).code, 64);
@@ -305,7 +305,7 @@ turns:
     assert_eq!(ran.code, 0, "{ran}");
     assert_snapshot!(normalize_durations(&ran.stdout), @r"
     session mend-the-pump-e01275de, resumed
-      interrupted
+      turn interrupted
     iteration 2
       the agent gets one piece of feedback
       agent: I am still at it.

@@ -63,7 +63,7 @@ fn stop_hook_blocks_agent_with_reason_until_retry_limit() {
     let last = call_hook(&world, "stop", &stop_payload(&world, "one", true));
     check_pass_with_message(
         &last,
-        "`tests` has sent the agent back 2 times (`max_hook_retries`); the agent may stop, but `tests` still says no: 3 tests fail",
+        "`tests` has sent the agent back 2 times (`max_hook_retries`); the agent may stop, although `tests` still blocks: 3 tests fail",
     );
     let answers = world.event_payloads("bridge_answered");
     let seen: Vec<_> = answers.iter().map(|answer| json!([answer["ruling"], answer["retries"]])).collect();

@@ -45,7 +45,7 @@ impl SimulatedRunner {
             task: Some(TaskId(1)),
             goal: None,
             work: windlass_engine::WorkSource::Given,
-            grounds: windlass_engine::WorkspaceMode::InPlace,
+            workspace_mode: windlass_engine::WorkspaceMode::InPlace,
             config: "version: 1".to_owned(),
             protected: None,
             agent: "command:true".to_owned(),
@@ -86,7 +86,7 @@ fn task_completion_by_agent_is_recorded_as_claim() {
     });
     assert_snapshot!(world.run(&["task", "list", "--all"]), @"T1  completed  P2  One");
     assert_snapshot!(world.run_with_variable(variable, &["task", "complete", "T1"]), @"
-    error: the turn main.1.0000000000000007 is over; its claim comes too late
+    error: cannot claim completion: the turn main.1.0000000000000007 is over
     [exit 1]
     ");
 }

@@ -43,7 +43,7 @@ fn damaged_event_is_reported_and_sound_events_are_restorable() {
          1  <time>  T1     task_created              One
          2  <time>  T1     task_ready
     error: event 3 of $WORK/.windlass/windlass.db does not match its digest
-    hint: `windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged
+    hint: `windlass doctor --export sound.jsonl` saves every valid event; `windlass doctor` says what is damaged
     [exit 1]
     ");
     let json = world.run(&["events", "--json"]);
@@ -53,7 +53,7 @@ fn damaged_event_is_reported_and_sound_events_are_restorable() {
     ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          6 events
            event 3: does not match its digest
-           hint: `windlass doctor --export sound.jsonl` saves every sound event, --restore puts them into a new store
+           hint: `windlass doctor --export sound.jsonl` saves every valid event, --restore puts them into a new store
     ok     agents         none found
     [exit 1]
     ");
@@ -61,7 +61,7 @@ fn damaged_event_is_reported_and_sound_events_are_restorable() {
     ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          $WORK/.windlass/windlass.db
            event 3 of $WORK/.windlass/windlass.db does not match its digest
-           hint: `windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged
+           hint: `windlass doctor --export sound.jsonl` saves every valid event; `windlass doctor` says what is damaged
     ok     agents         none found
     [exit 1]
     ");
@@ -131,7 +131,7 @@ fn unreadable_row_fails_task_show_and_is_rebuilt_from_log() {
     let world = create_single_file_store(&["One", "Two"]);
     flip_store_bits(&world, r#""id":"T2","goal"#);
     assert_snapshot!(world.expect_failure(&["task", "show", "T2"]), @"
-    error: a row of the store $WORK/.windlass/windlass.db cannot be read
+    error: cannot read a row of the store $WORK/.windlass/windlass.db
     caused by: Conversion error from type Text at index: 0, expected `:` at line 1 column 20
     hint: if the log is sound, `windlass doctor --rebuild` rebuilds the rows
     [1 store]
@@ -243,7 +243,7 @@ fn damaged_wal_refuses_commands_until_sound_events_are_restored() {
     ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          $WORK/.windlass/windlass.db
            the write-ahead log of $WORK/.windlass/windlass.db is damaged: commits after event 2 cannot be read
-           hint: `windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged
+           hint: `windlass doctor --export sound.jsonl` saves every valid event; `windlass doctor` says what is damaged
     ok     agents         none found
     [exit 1]
     ");

@@ -232,7 +232,7 @@ fn protected_file_changed_only_in_commit_is_reported() {
     );
     let ran = repo.add_task("Work").run_ready_tasks();
     assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stdout.contains("protected files have changed under this session"), "{ran}");
+    assert!(ran.stdout.contains("protected files have changed in this session"), "{ran}");
 }
 
 #[test]

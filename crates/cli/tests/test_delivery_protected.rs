@@ -37,7 +37,7 @@ fn check_protection(script: &str, expected: Result<(), &str>) {
         return;
     };
     assert_eq!(ran.code, 4, "{script}\n{ran}");
-    let why = format!("protected files have changed under this session, which needs a decision by a person: {named}\n");
+    let why = format!("protected files have changed in this session: {named}\n");
     assert!(ran.stdout.contains(&why), "{script}\n{ran}");
     repo.git(&["fetch", "-q"]);
     assert_eq!(repo.git(&["ls-tree", "--name-only", "origin/main", "work.txt"]), "", "{script}");
@@ -135,7 +135,7 @@ fn protected_change_pushed_to_base_by_agent_is_still_reported() {
     ));
     let ran = repo.add_task("Work").run_ready_tasks();
     assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stdout.contains("needs a decision by a person: gate.sh\n"), "{ran}");
+    assert!(ran.stdout.contains("protected files have changed in this session: gate.sh\n"), "{ran}");
 }
 
 /// A kill between a rebase and the next step is no tampering.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::TestWorld;
 
 #[test]
-fn everything_that_happened() {
+fn events_list_shows_all_events_in_order() {
     let world = TestWorld::new();
     world.run_ok(&["task", "add", "Parse", "--label", "agent"]);
     world.run_ok(&["task", "add", "Test", "--depends", "T1"]);

@@ -188,7 +188,7 @@ fn gate_escalates_after_three_identical_blocks() {
         create_agent_project("hooks: {stop: [{name: check, command: 'echo red >&2; exit 2'}]}", COMPLETING_AGENT);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 4, "{ran}");
-    let why = "a person is needed after one iteration: `check` blocks 3 times in a row with the same words";
+    let why = "a person is needed after one iteration: `check` blocks 3 times in a row with the same reason";
     assert!(ran.stdout.contains(why), "{ran}");
     assert!(ran.stdout.contains("[Warning: after hook retry 2: red. A person is needed.]"), "{ran}");
 }
@@ -237,7 +237,7 @@ fn terminal_view_shows_progress_after_gate_is_answered() {
     let mut watched = world.start_in_terminal((40, 100), RUN, &[]);
     watched.await_screen(|screen| screen.contains("What now?"));
     watched.type_keys("ignore Mind the step\n");
-    watched.await_screen(|screen| screen.contains("final delivery of 2 pieces of feedback"));
+    watched.await_screen(|screen| screen.contains("final delivery turn with 2 pieces of feedback"));
     fs::write(world.path("go"), "I see.\n").unwrap();
     let (watched, code) = watched.read_to_end();
     assert_eq!(code, 0, "{}", watched.screen());
@@ -755,8 +755,7 @@ fn hook_that_escalates_on_completion_offers_no_answer() {
 #[test]
 fn run_without_a_check_says_so_until_one_is_checked() {
     let world = create_agent_project("", COMPLETING_AGENT);
-    let told =
-        "nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml";
+    let told = "nothing checked this work; add a check, such as `hooks: {stop: [run_tests]}`, to .windlass/config.yaml";
     assert!(world.run_ok(RUN).contains(&format!("  note: {told}\n")));
     assert!(world.run_ok(&["status"]).contains(&format!("last run {told}\n")));
     assert_eq!(world.json(&["status"])["unchecked"]["tasks"], 1);
@@ -771,8 +770,8 @@ fn run_without_a_check_says_so_until_one_is_checked() {
 
 #[test]
 fn run_whose_only_check_is_skipped_says_why_nothing_checked_it() {
-    let told = "nothing checked this work: `stop[0]:run_tests` was skipped: the project shows no tests; `test_command` names \
-                them\n";
+    let told = "nothing checked this work: `stop[0]:run_tests` was skipped: cannot find a test command; set \
+                `test_command`\n";
     let world = create_agent_project("hooks: {stop: [run_tests]}\n", COMPLETING_AGENT);
     assert!(world.run_ok(RUN).contains(&format!("  note: {told}")));
     assert!(world.run_ok(&["status"]).contains(&format!("last run {told}")));

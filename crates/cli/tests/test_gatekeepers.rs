@@ -249,7 +249,7 @@ fn approval_holds_for_same_change_after_rebase() {
         ("1\n", "1\n"),
         "{ran}"
     );
-    assert!(ran.stdout.contains("qa: approved before, and the same since"), "{ran}");
+    assert!(ran.stdout.contains("qa: approved earlier, unchanged since"), "{ran}");
     assert_eq!(run_git(&world, &["show", "main:work.txt"]), "line 1\n");
     assert!(run_git(&world, &["log", "--format=%s", "main"]).contains("Other\n"));
 }

@@ -92,8 +92,8 @@ fn gate_sends_every_agent_back_into_same_conversation() {
             let given = world.recorded_text(&format!("words.{}", turn + 1));
             assert!(given.trim().ends_with(words.as_str()), "{agent}: {given}");
         }
-        let course = world.event_types();
-        let place = |kind: &str| course.iter().position(|found| found == kind).unwrap();
+        let events = world.event_types();
+        let place = |kind: &str| events.iter().position(|found| found == kind).unwrap();
         assert!(place("conversation_opened") < place("turn_finished"), "{agent}");
         let turns = world.event_payloads("turn_finished");
         assert_eq!(turns.len(), 2, "{agent}");

@@ -66,7 +66,7 @@ fn hanging_hook_is_recorded_as_timed_out() {
 
 /// The configuration decides what a failing gate counts as.
 #[test]
-fn fails_as_the_configuration_says() {
+fn hook_that_fails_counts_as_its_on_failure_says() {
     for (on_failure, code) in [("ignore", 3), ("block", 4), ("escalate", 4)] {
         for (script, timeout, outcome) in [
             ("exec sleep 1000", "200ms", "timed_out"),
@@ -86,7 +86,7 @@ fn fails_as_the_configuration_says() {
 }
 
 #[test]
-fn ignores_the_signal_to_end() {
+fn hook_that_ignores_sigterm_is_killed_after_timeout() {
     let script = "trap '' TERM; echo $$ >pid; echo >running; while :; do sleep 1000; done";
     for world in check_hook(script, "timeout: 1500ms", &expected_timeout("timed out after 1.5 s")) {
         assert!(has_process_ended(world.read_number("pid")));
@@ -94,7 +94,7 @@ fn ignores_the_signal_to_end() {
 }
 
 #[test]
-fn leaves_a_daemon() {
+fn hook_that_leaves_daemon_succeeds_and_daemon_is_ended() {
     for how in ["BE &", "(setsid BE &)", "(env -i PATH=\"$PATH\" setsid BE &)", "(nohup setsid BE & ) &"] {
         for world in check_hook(
             &script_with_background_process(how, ""),
@@ -115,7 +115,7 @@ fn leaves_a_daemon() {
 
 /// A child that holds the pipe does not hold the hook.
 #[test]
-fn hook_leaves_child_that_holds_its_output() {
+fn hook_that_leaves_child_holding_its_output_finishes_at_once() {
     for world in check_hook(
         "sleep 1000 & echo $! >hidden; echo said",
         "timeout: 100s",
@@ -126,7 +126,7 @@ fn hook_leaves_child_that_holds_its_output() {
 }
 
 #[test]
-fn dies_by_signal() {
+fn hook_that_dies_by_signal_is_recorded_as_failed() {
     for (signal, number) in [("KILL", "9"), ("SEGV", "11"), ("TERM", "15"), ("PIPE", "13")] {
         let message: &str = Box::leak(format!("ended by signal {number}").into_boxed_str());
         check_hook(&format!("kill -{signal} $$"), "timeout: 10s", &expected_failure(message));
@@ -134,7 +134,7 @@ fn dies_by_signal() {
 }
 
 #[test]
-fn closes_or_ignores_what_it_is_given() {
+fn hook_that_closes_or_ignores_its_streams_succeeds() {
     check_hook("exec <&-; exec >&-; exec 2>&-", "timeout: 10s", &SUCCESS);
     check_hook("exec <&-; echo late", "timeout: 10s", &SUCCESS);
     check_hook("head -c 1 >/dev/null; echo enough", "timeout: 10s", &SUCCESS);
@@ -142,7 +142,7 @@ fn closes_or_ignores_what_it_is_given() {
 
 /// The payload holds the body of its task more than once.
 #[test]
-fn reads_none_of_a_large_payload() {
+fn hook_that_ignores_large_payload_succeeds() {
     let world = FaultyHookPoint::Command.create_project("exit 0", "timeout: 10s");
     let body = "ä\u{1f980}\"\\ ".repeat(110_000);
     world.write("body", body);
@@ -160,7 +160,7 @@ fn reads_none_of_a_large_payload() {
 }
 
 #[test]
-fn says_what_is_no_text() {
+fn hook_that_writes_invalid_text_is_recorded_as_clean_text() {
     let script = "printf 'a\\377\\000b\\033[2J\\n'; printf '\\376' >&2; exit 1";
     for world in check_hook(
         script,
@@ -177,7 +177,7 @@ fn says_what_is_no_text() {
 
 /// Memory is bounded, and so is the record.
 #[test]
-fn says_more_than_memory_may_hold() {
+fn hook_that_floods_output_is_bounded_in_memory_and_record() {
     for at in [FaultyHookPoint::Command, FaultyHookPoint::Stop] {
         let world = at.create_project("head -c 134217728 /dev/zero", "timeout: 60s");
         // Under a session a supervisor is between the two.
@@ -198,7 +198,7 @@ fn says_more_than_memory_may_hold() {
 }
 
 #[test]
-fn cannot_be_started() {
+fn hook_that_cannot_start_fails_with_cause() {
     let check = |command: &str, outcome: &str, message: &str| {
         let world = create_hook_project(&format!("hooks: {{task_created: [{{name: bad, command: {command:?}}}]}}"));
         world.write("plain.txt", "echo no program\n");
@@ -236,7 +236,7 @@ fn cannot_be_started() {
 
 /// A hook has no terminal, even where the command has one.
 #[test]
-fn talks_to_the_terminal() {
+fn hook_that_opens_terminal_fails() {
     let world = FaultyHookPoint::Command.create_project("echo INTRUDER >/dev/tty", "timeout: 10s");
     let mut command = world.program("setsid");
     command.arg("-c").arg(crate::support::WINDLASS).args(["task", "add", "One"]);
@@ -248,7 +248,7 @@ fn talks_to_the_terminal() {
 
 /// A command keeps its first configuration to the end; a person has to review later changes.
 #[test]
-fn changes_the_configuration() {
+fn hook_that_changes_configuration_ends_its_trust() {
     let script = "printf 'hooks: {task_created: [{name: evil, command: touch evil}]}' >.windlass/config.yaml";
     for world in check_hook(script, "timeout: 10s", &SUCCESS) {
         let ran = world.run(&["task", "add", "Two"]);
@@ -257,14 +257,14 @@ fn changes_the_configuration() {
 }
 
 #[test]
-fn hook_removes_its_working_directory() {
+fn hook_that_removes_its_directories_succeeds() {
     check_hook("mkdir d && cd d && rmdir ../d && test ! -d \"$PWD\"", "timeout: 10s", &SUCCESS);
     check_hook("rm -rf .windlass/runs", "timeout: 10s", &SUCCESS);
     check_hook("rm -rf .windlass/owners", "timeout: 10s", &SUCCESS);
 }
 
 #[test]
-fn removes_the_project() {
+fn hook_that_removes_project_fails_its_command() {
     for at in FaultyHookPoint::ALL {
         for what in ["rm -rf .windlass", "rm -rf \"$PWD\"", "rm .windlass/windlass.db*"] {
             let world = at.create_project(what, "timeout: 10s");
@@ -277,7 +277,7 @@ fn removes_the_project() {
 
 /// On a full disk the hook fails, and a command that cannot keep its event says so and has done nothing.
 #[test]
-fn fills_the_disk() {
+fn hook_that_fills_disk_fails_and_leaves_store_sound() {
     let script = "
 mount -t tmpfs -o size=24m none \"$1\" || exit 77
 cd \"$1\" && \"$2\" init || exit 1

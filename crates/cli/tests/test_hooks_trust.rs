@@ -56,13 +56,13 @@ fn untrusted_project_refuses_commands_that_run_hooks() {
     [64 trust]
     ");
     assert_snapshot!(world.expect_failure(&["hooks", "test", "task_created", "--run"]), @"
-    error: this project may not run what its configuration says
+    error: cannot use the configuration of this project
     caused by: it is not trusted as it is now
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [64 trust]
     ");
     assert_snapshot!(world.expect_failure(&["run", "x", "--agent", "command:true"]), @"
-    error: this project may not run what its configuration says
+    error: cannot use the configuration of this project
     caused by: it is not trusted
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [64 trust]
@@ -331,8 +331,7 @@ fn gate_with_changed_protected_files_escalates_to_person() {
             return;
         };
         assert_eq!(ran.code, 4, "{agent}\n{ran}");
-        let why =
-            format!("protected files have changed under this session, which needs a decision by a person: {named}");
+        let why = format!("protected files have changed in this session: {named}");
         assert_eq!(world.last_hook_outcome("stop[0]"), ("escalate".to_owned(), why.clone()));
         assert!(ran.stdout.contains(&why), "{ran}");
     };
@@ -359,7 +358,7 @@ fn registered_hooks_are_not_asked_about_changed_files() {
     world.write("agent.sh", format!("echo b >tests/a; {COMPLETING_AGENT}"));
     let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
     assert_eq!(ran.code, 4, "{ran}");
-    let why = "protected files have changed under this session, which needs a decision by a person: tests/a\n";
+    let why = "protected files have changed in this session: tests/a\n";
     assert!(ran.stdout.contains(why), "{ran}");
     assert_eq!(world.event_payloads("hook_evaluated").len(), 0);
 }
@@ -392,5 +391,5 @@ fn gate_escalates_when_protected_files_exceed_scan_limit() {
     world.write("agent.sh", format!("echo >gate.sh\n{COMPLETING_AGENT}"));
     let changed = world.run(&[RUN, &["--fresh", "--trust"]].concat());
     assert_eq!(changed.code, 4, "{changed}");
-    assert!(changed.stdout.contains("which needs a decision by a person: gate.sh"), "{changed}");
+    assert!(changed.stdout.contains("protected files have changed in this session: gate.sh"), "{changed}");
 }

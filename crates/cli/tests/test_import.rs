@@ -480,7 +480,7 @@ fn files_that_are_no_hooks() {
     [64 config]
     "#);
     assert_snapshot!(world.expect_failure(&["config", "import", "a.json", "--from", "emacs"]), @"
-    error: invalid value 'emacs' for '--from <WHOSE>' [possible values: claude, codemie, codex, gemini, qwen, automation]
+    error: invalid value 'emacs' for '--from <SYSTEM>' [possible values: claude, codemie, codex, gemini, qwen, automation]
     hint: `windlass config import --help` shows how it is used
     [64 usage]
     ");

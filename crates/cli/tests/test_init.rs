@@ -149,7 +149,7 @@ fn init_succeeds_in_repository_with_malformed_files() {
 }
 
 #[test]
-fn inside_another_project() {
+fn init_inside_another_project_prints_note() {
     let world = TestWorld::new();
     fs::create_dir(world.path("inner")).unwrap();
     let ran = world.run_in("inner", &["init"]);

@@ -34,7 +34,7 @@ fn command_killed_after_commit_persists_all_changes() {
 
 /// A killed command leaves no lock behind, and can be repeated.
 #[test]
-fn again_and_again() {
+fn repeated_kills_lose_no_event() {
     let world = TestWorld::new();
     for number in 0..10 {
         let place = if number % 2 == 0 { "store.before_commit=kill" } else { "store.after_commit=kill" };

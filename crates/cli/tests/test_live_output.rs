@@ -91,7 +91,10 @@ fn session_is_found_by_task_by_start_of_name_and_by_default() {
     assert_eq!(found(&["mend-the-p"]), SESSION_NAME);
     let of_task = found(&["T1"]);
     assert!(of_task.as_str().unwrap().starts_with("t1-"), "{of_task}");
-    assert_eq!(world.json_lines(&["session", "logs", "T1"]), world.json_lines(&["session", "logs", of_task.as_str().unwrap()]));
+    assert_eq!(
+        world.json_lines(&["session", "logs", "T1"]),
+        world.json_lines(&["session", "logs", of_task.as_str().unwrap()])
+    );
     assert_eq!(world.run(&["run", "Mend the roof", "--agent", "command:sh agent.sh"]).code, 0);
     let error = world.expect_failure(&["session", "show", "mend"]);
     assert!(error.contains("mend-the-roof") && error.contains(SESSION_NAME), "{error}");

@@ -178,7 +178,7 @@ fn read_only_for_another_user() {
     ");
     assert_eq!(as_unknown_user(&["task", "add", "Two"]).code, 64);
     assert_snapshot!(as_unknown_user(&["task", "add", "Two", "--trust"]), @"
-    error: the store $WORK/.windlass/windlass.db cannot be written to
+    error: cannot write the store $WORK/.windlass/windlass.db
     hint: check the permissions of the directory and whether its disk is read-only
     [exit 1]
     ");

@@ -57,7 +57,7 @@ fn run_without_project_or_configuration_completes_goal() {
       the agent says that it is done
     complete after 3 iterations
       took <took> agent <took> 3 turns
-      note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
+      note: nothing checked this work; add a check, such as `hooks: {stop: [run_tests]}`, to .windlass/config.yaml
     ");
     assert!(world.read_prompt(1).starts_with("Mend the pump\n\nWhen the goal is reached"), "{}", world.read_prompt(1));
     assert!(world.read_prompt(2).contains("```text\nturn 1\n```"), "{}", world.read_prompt(2));
@@ -99,7 +99,7 @@ hooks:
       the agent gets 2 pieces of feedback
       agent: turn 2
       post_iteration[0] failed: exit 3: oops
-      final delivery of one piece of feedback
+      final delivery turn with one piece of feedback
       agent: turn 3
       post_iteration[0] failed: exit 3: oops
     ended after 2 iterations: 2 iterations are the limit
@@ -152,7 +152,7 @@ fn failing_turns_are_bounded_and_keep_the_feedback() {
     let world = create_agent_project(config, "echo 'no network' >&2; exit 7");
     let ran = world.run(RUN);
     assert_eq!(ran.code, 4, "{ran}");
-    assert_eq!(ran.stdout.matches("failed: exit 7: no network").count(), 3, "{ran}");
+    assert_eq!(ran.stdout.matches("iteration failed: exit 7: no network").count(), 3, "{ran}");
     let why = "a person is needed after 3 iterations: circuit breaker: 3 iterations failed in a row, \
                the last with: exit 7: no network";
     assert!(ran.stdout.contains(why), "{ran}");
@@ -170,7 +170,7 @@ fn agent_that_cannot_be_started_ends_session_at_once() {
     // Only a shell understands this.
     let ran = world.run(&["run", "x", "--agent", "command:no-such-agent '--fast'"]);
     assert_eq!(ran.code, 1, "{ran}");
-    assert!(ran.stdout.contains("failed after one iteration: the program cannot be started: "), "{ran}");
+    assert!(ran.stdout.contains("failed after one iteration: cannot start the program: "), "{ran}");
     assert!(ran.stdout.contains("no-such-agent"), "{ran}");
 }
 
@@ -184,7 +184,7 @@ fn agent_removed_during_run_ends_session_at_once() {
         fs::set_permissions(world.path("agent.sh"), fs::Permissions::from_mode(0o755)).unwrap();
         let ran = world.run(&["run", "Mend the pump", "--agent", "command:./agent.sh"]);
         assert_eq!((ran.code, world.event_payloads("iteration_failed").len()), (1, failed), "{script}\n{ran}");
-        assert!(ran.stdout.contains(": the program cannot be started: "), "{script}\n{ran}");
+        assert!(ran.stdout.contains(": cannot start the program: "), "{script}\n{ran}");
     }
 }
 
@@ -199,11 +199,8 @@ fn mistyped_agent_is_refused_and_nothing_is_persisted() {
         ("command:./no-such-agent", "no-such-agent\n"),
         ("command:./not-executable", "it is there, but is not an executable file"),
         ("scripted:no-such.yaml", "no-such.yaml`\n"),
-        (
-            "scripted:no-such.yaml",
-            "hint: look for a typing mistake; docs/reference/scripted-agent.md lists the steps\n",
-        ),
-        ("scripted:bad.yaml", "bad.yaml` is not a script\n"),
+        ("scripted:no-such.yaml", "hint: check the spelling; docs/reference/scripted-agent.md lists the steps\n"),
+        ("scripted:bad.yaml", "bad.yaml` as a script\n"),
     ];
     for (agent, expected) in cases {
         let ran = world.run(&["run", "x", "--agent", agent]);
@@ -280,9 +277,9 @@ fn run_refuses_invalid_arguments_and_untrusted_configuration() {
     [64 usage]
     ");
     assert_snapshot!(world.expect_failure(&["run", "x", "--agent", "claude"]), @r"
-    error: the agent `claude` cannot be started
+    error: cannot start the agent `claude`
     caused by: cannot find the program claude
-    hint: look for a typing mistake, or install it; nothing was started
+    hint: check the spelling, or install it; nothing was started
     [64 usage]
     ");
     assert_snapshot!(world.expect_failure(&["run", "x", "--agent", "command:x", "--session", "no/name"]), @"
@@ -293,7 +290,7 @@ fn run_refuses_invalid_arguments_and_untrusted_configuration() {
     assert!(!world.path(".windlass").exists(), "nothing was made for what cannot be");
     world.write(".windlass/config.yaml", "hooks: {stop: [{command: touch ran}]}");
     assert_snapshot!(world.expect_failure(&["run", "x", "--agent", "command:x"]), @r"
-    error: this project may not run what its configuration says
+    error: cannot use the configuration of this project
     caused by: it is not trusted
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [64 trust]
@@ -368,14 +365,14 @@ fn killed_run_is_resumed_by_same_command() {
     assert_eq!(ran.code, 0, "{ran}");
     assert_snapshot!(normalize_durations(&ran.stdout), @r"
     session mend-the-pump-e01275de, resumed
-      interrupted
+      turn interrupted
     iteration 2
       the agent gets one piece of feedback
       the agent says that it is done
     complete after 2 iterations
       session_end[0] ok
       took <took> agent <took> hooks <took> 2 turns
-      note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
+      note: nothing checked this work; add a check, such as `hooks: {stop: [run_tests]}`, to .windlass/config.yaml
     ");
     assert!(waiting.world.read_prompt(2).contains("session_start[0] (you may have seen this before)"));
     assert_eq!(waiting.world.read_file("ended"), "end\n");

@@ -70,7 +70,7 @@ fn everything_that_is_ready_and_becomes_so_is_worked_on_by_priority() {
       T2 is completed
     complete after 3 iterations
       took <took> agent <took> 3 turns
-      note: nothing checked this work (3 tasks): a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
+      note: nothing checked this work (3 tasks); add a check, such as `hooks: {stop: [run_tests]}`, to .windlass/config.yaml
     ");
     assert_eq!(worked_tasks(&world), "T3 T1 T2 ");
     assert_eq!(world.json(&["status"])["tasks"]["completed"], 3);
@@ -99,7 +99,7 @@ fn blocked_task_waits_for_person_while_others_continue() {
       T3 is completed
     a person is needed after 2 iterations: T1 needs a person
       took <took> agent <took> 2 turns
-      note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
+      note: nothing checked this work; add a check, such as `hooks: {stop: [run_tests]}`, to .windlass/config.yaml
       left: T1  blocked  Write the guide: the agent says it is blocked: which version?
       left: T2  created  Publish it: waits for T1
       next: windlass answer T1 continue
@@ -195,7 +195,7 @@ fn one_task_is_worked_on_by_name() {
       the agent says that it is done
     complete after one iteration
       took <took> agent <took> one turn
-      note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
+      note: nothing checked this work; add a check, such as `hooks: {stop: [run_tests]}`, to .windlass/config.yaml
     ");
     assert_eq!(worked_tasks(&world), "T1 ");
     assert_eq!(world.json(&["task", "show", "T2"])["state"], "ready");

@@ -368,5 +368,5 @@ fn command_missing_inside_agent_script_fails_iteration() {
     let world = TestWorld::empty();
     let ran = world.run(&["run", "x", "--agent", "command:echo half done; no-such-program", "--max-iterations", "1"]);
     assert_eq!(ran.code, 3, "{ran}");
-    assert!(ran.stdout.contains("failed: exit 127: sh"), "{ran}");
+    assert!(ran.stdout.contains("iteration failed: exit 127: sh"), "{ran}");
 }

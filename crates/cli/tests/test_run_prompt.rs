@@ -244,7 +244,7 @@ fn prompt_template_file_is_checked_and_trusted_with_configuration() {
     assert_eq!(prompt_of_turn(&world, 1), "Please:\nMend the pump\n");
     world.write(".windlass/prompts/work.md", "Never mind.\n");
     assert_snapshot!(world.expect_failure(&["run", "Mend the pump"]), @"
-    error: this project may not run what its configuration says
+    error: cannot use the configuration of this project
     caused by: it has changed since it was trusted
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [64 trust]

@@ -129,7 +129,7 @@ fn names_of_protected_files_are_masked() {
     world.write("agent.sh", format!("touch \"w-$API_KEY.lock\"; {COMPLETING_AGENT}"));
     let ran = run_with_secret(&world, RUN);
     assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stdout.contains("needs a decision by a person: w-[secret API_KEY].lock"), "{ran}");
+    assert!(ran.stdout.contains("protected files have changed in this session: w-[secret API_KEY].lock"), "{ran}");
     let again = run_with_secret(&world, &[RUN, &["--fresh"]].concat());
     assert_eq!(again.code, 0, "it was there when the session began: {again}");
     check_no_secret(&world, &format!("{ran}{again}"));

@@ -147,7 +147,7 @@ fn page_may_run_its_own_script_only() {
 fn address_for_other_machines_needs_tls() {
     let world = TestWorld::new();
     let error = world.expect_failure(&["serve", "--listen", "0.0.0.0:0"]);
-    assert!(error.contains("has no TLS") && error.contains("--tls-cert"), "{error}");
+    assert!(error.contains("without TLS") && error.contains("--tls-cert"), "{error}");
     let error = world.expect_failure(&["serve", "--tls-cert", "a.pem", "--tls-key", "b.pem"]);
     assert!(error.contains("cannot use `a.pem`"), "{error}");
 }

@@ -41,7 +41,7 @@ fn message_is_delivered_once_with_next_prompt() {
     let mut waiting = PausedRun::new("hooks: {session_start: [{command: echo first, pipe_output: true}]}");
     assert_eq!(
         waiting.world.run_ok(&["say", "Use `tabs`\n<promise>COMPLETE</promise>"]),
-        format!("the agent of {SESSION_NAME} gets it with its next prompt\n")
+        format!("the agent of {SESSION_NAME} gets the message with its next prompt\n")
     );
     let (code, said) = waiting.finish_turn();
     assert_eq!(code, 0, "{said}");
@@ -59,7 +59,7 @@ fn message_is_delivered_once_with_next_prompt() {
       the agent says that it is done
     complete after 2 iterations
       took <took> agent <took> hooks <took> 2 turns
-      note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
+      note: nothing checked this work; add a check, such as `hooks: {stop: [run_tests]}`, to .windlass/config.yaml
     ");
     let prompt = waiting.world.read_prompt(2);
     assert!(prompt.contains("[Message from ann]:\nUse `tabs`\n[promise]COMPLETE</promise>\n"), "{prompt}");
@@ -226,7 +226,7 @@ fn runner_ends_cancelled_session_during_turn() {
       session_start[0] ok
     iteration 1
       the agent gets one piece of feedback
-      interrupted
+      turn interrupted
     cancelled after one iteration: wrong branch
       session_end[0] ok
       took <took> agent <took> hooks <took> one turn

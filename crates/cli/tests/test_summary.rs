@@ -48,7 +48,7 @@ fn summary_in_terminal(world: &TestWorld) -> String {
 
 /// Committed or not, tracked or not; but no older files, and none of ours.
 #[test]
-fn files_that_changed() {
+fn summary_names_changed_files() {
     let agent = "echo four >> old.txt\necho new > new.txt\ngit add old.txt new.txt\n\
                  git -c user.name=a -c user.email=a commit -qm x\nmkdir sub; echo 1 > 'sub/a b'; printf 'x\\ny' > sub/bin\n\
                  echo '<promise>COMPLETE</promise>'";
@@ -56,7 +56,7 @@ fn files_that_changed() {
     assert_snapshot!(summary_without_terminal(&world).0, @r"
     took <took> agent <took> one turn
     changed 4 files
-    note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
+    note: nothing checked this work; add a check, such as `hooks: {stop: [run_tests]}`, to .windlass/config.yaml
     ");
     let world = create_repository("", agent);
     assert_snapshot!(summary_in_terminal(&world), @r"
@@ -67,7 +67,7 @@ fn files_that_changed() {
                sub/a b
                sub/bin
     completed  T1
-    note       nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in
+    note       nothing checked this work; add a check, such as `hooks: {stop: [run_tests]}`, to
                .windlass/config.yaml
     next       windlass why mend-the-pump-e01275de
     ");
@@ -79,7 +79,7 @@ fn files_that_changed() {
     took  <took> agent <took> one turn
     changed    no files
     completed  T1
-    note       nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in
+    note       nothing checked this work; add a check, such as `hooks: {stop: [run_tests]}`, to
                .windlass/config.yaml
     next       windlass why mend-the-pump-e01275de
     ");
@@ -186,7 +186,7 @@ fn summary_lists_unfinished_tasks_of_graph() {
     let ran = world.run(&["run", "--trust", "--session", "all"]);
     assert_snapshot!(summary(&ran.stdout), @r"
     took <took> agent <took> hooks <took> one turn
-    note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
+    note: nothing checked this work; add a check, such as `hooks: {stop: [run_tests]}`, to .windlass/config.yaml
     left: T2  blocked  Two: which \u{1b}[31mversion?
     left: T3  created  Three: waits for T2
     next: windlass answer T2 continue
@@ -198,7 +198,7 @@ fn summary_lists_unfinished_tasks_of_graph() {
     assert_snapshot!(summary(&watched.screen()), @r"
     took  <took> agent <took> hooks <took> one turn
     completed  T4
-    note       nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in
+    note       nothing checked this work; add a check, such as `hooks: {stop: [run_tests]}`, to
                .windlass/config.yaml
     left       T2  blocked  Two: which \u{1b}[31mversion?
                T3  created  Three: waits for T2
@@ -253,9 +253,9 @@ fn note_about_unchecked_work_counts_it_among_checked_work() {
         world.run_ok(&["task", "add", "Unchecked"]);
         let ran = world.run(&[&["run", "--trust"], workers].concat());
         assert_eq!(ran.code, 0, "{ran}");
-        assert!(ran.stdout.contains("note: nothing checked the work on 1 of 2 tasks: a stop hook does"), "{ran}");
+        assert!(ran.stdout.contains("note: nothing checked the work on 1 of 2 tasks; add a check"), "{ran}");
         let status = world.run_ok(&["status"]);
-        let told = ["last run nothing checked the work on 1 of 2 tasks: ", "last run nothing checked this work: "];
+        let told = ["last run nothing checked the work on 1 of 2 tasks; ", "last run nothing checked this work; "];
         assert!(status.contains(told[workers.len() / 2]), "{status}");
     }
 }

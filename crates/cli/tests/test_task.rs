@@ -102,12 +102,12 @@ fn task_commands_that_violate_rules_are_refused() {
     [1 refused]
     ");
     assert_snapshot!(world.expect_failure(&["task", "depend", "T1", "T2"]), @"
-    error: the edge would close a cycle: T1 → T2 → T1
+    error: cannot add the edge: it would close a cycle: T1 → T2 → T1
     hint: take one of these dependencies away first
     [1 refused]
     ");
     assert_snapshot!(world.expect_failure(&["task", "depend", "T1", "T1"]), @"
-    error: T1 cannot be linked to itself
+    error: cannot link T1 to itself
     [1 refused]
     ");
     assert_snapshot!(world.expect_failure(&["task", "undepend", "T1", "T2"]), @"
@@ -215,7 +215,7 @@ fn empty_task_list_states_its_reason() {
 }
 
 #[test]
-fn as_many_as_wanted() {
+fn task_list_limit_bounds_output() {
     let world = TestWorld::with_tasks(&["One", "Two", "Three"]);
     assert_eq!(world.json_lines(&["task", "list", "--limit", "2"]).len(), 2);
     assert_eq!(world.json_lines(&["task", "ready", "--limit", "1"]).len(), 1);

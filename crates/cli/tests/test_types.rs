@@ -102,7 +102,7 @@ fn run_works_only_on_allowed_tasks_and_reports_others() {
     assert_snapshot!(end, @"
     complete after 3 iterations: nothing is ready for `bob`; T1 is of the type `infra`, and only `ann` may
       took <took> agent <took> 3 turns
-      note: nothing checked this work (3 tasks): a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
+      note: nothing checked this work (3 tasks); add a check, such as `hooks: {stop: [run_tests]}`, to .windlass/config.yaml
       left: T1  ready  Move: ann may
     ");
     assert_eq!(worked_tasks(&world), "T2 T3 T4 ");

@@ -91,7 +91,7 @@ fn events_say_who_called_and_what_was_answered() {
     25  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
     28  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (2 of 5): 2 of 9 tests failed⏎⏎test_login failed
     29  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
-    32  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: let through, the same words 3 times in a row: 2 of 9 tests failed⏎⏎test_login failed
+    32  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: let through, the same reason 3 times in a row: 2 of 9 tests failed⏎⏎test_login failed
     "#);
 }
 
@@ -99,7 +99,7 @@ fn events_say_who_called_and_what_was_answered() {
 fn conversation_summary_lists_all_calls_answers_and_hook_runs() {
     let world = create_conversation();
     assert_snapshot!(command_output(&world, &["why", CONVERSATION_ID, "--full"]), @r#"
-    conversation 0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11  at stop: let through, the same words 3 times in a row
+    conversation 0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11  at stop: let through, the same reason 3 times in a row
       agent         Claude Code
       first call    <time>, for ann
       last call     <time>, for ann
@@ -141,7 +141,7 @@ fn conversation_summary_lists_all_calls_answers_and_hook_runs() {
         31  <time>  hook_finished  tests at stop blocks: 2 of 9 tests failed (<took>)
             | 2 of 9 tests failed
             | test_login failed
-        32  <time>         bridge_answered           stop: let through, the same words 3 times in a row, by tests
+        32  <time>         bridge_answered           stop: let through, the same reason 3 times in a row, by tests
     "#);
     for name in [&CONVERSATION_ID[..6], &CONVERSATION_ID[..13], "claude:0b7c2f", &format!("claude:{CONVERSATION_ID}")] {
         assert_eq!(command_output(&world, &["why", name]), command_output(&world, &["why", CONVERSATION_ID]), "{name}");
@@ -175,7 +175,7 @@ fn programs_read_the_same() {
     assert_eq!(facts("hook_finished")[2]["evidence"], json!(["never that"]));
     assert_eq!((&answers[1]["data"]["ruling"], &answers[1]["by"]), (&json!("block"), &json!("no-rm")));
     let last = &answers.last().unwrap()["data"];
-    assert_eq!((&last["ruling"], &last["letGo"]), (&json!("pass"), &json!("the same words 3 times in a row")));
+    assert_eq!((&last["ruling"], &last["letGo"]), (&json!("pass"), &json!("the same reason 3 times in a row")));
     assert_eq!((&last["retries"], &last["maxRetries"]), (&json!(2), &json!(5)));
 }
 
@@ -322,7 +322,7 @@ fn call_killed_before_answer_is_reported_as_unanswered() {
 
 /// Calls of an agent's own hook system in a session are shown with the session.
 #[test]
-fn inside_a_session() {
+fn why_conversation_inside_session_names_session() {
     let payload = r#"{"session_id": "its-own-talk", "tool_name": "Bash", "tool_input": {"command": "rm -rf /"}}"#;
     let agent = format!("echo '{payload}' | {WINDLASS} hook pre_tool_use --as claude >answer; {COMPLETING_AGENT}");
     let config = "hooks: {pre_tool_use: [{name: never, matcher: Bash, command: 'echo never that >&2; exit 2'}]}";

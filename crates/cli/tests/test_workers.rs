@@ -171,7 +171,7 @@ fn run_summary_lists_unfinished_tasks_with_next_commands() {
     left: T3  Never: one iteration is the limit
     for a person: T2  Stuck: the agent says it is blocked: which version?
     took: <took> 3 turns
-    note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
+    note: nothing checked this work; add a check, such as `hooks: {stop: [run_tests]}`, to .windlass/config.yaml
     next: windlass answer T2 continue  # or: windlass why T2
     next: windlass run --workers 1 --agent 'command:sh agent.sh'
     ");
@@ -217,14 +217,14 @@ fn agents_that_cannot_be_started_pause_the_run() {
     T1   gone, at most 25 iterations
     T1 task One
     T1 iteration 1
-    T1 failed after one iteration: the program cannot be started: sh: 1: ./no-such-agent: not found
+    T1 failed after one iteration: cannot start the program: sh: 1: ./no-such-agent: not found
     T1 session t1-one-2
     T1   gone, at most 25 iterations
     T1 task One
     T1 iteration 1
-    T1 failed after one iteration: the program cannot be started: sh: 1: ./no-such-agent: not found
+    T1 failed after one iteration: cannot start the program: sh: 1: ./no-such-agent: not found
     done: nothing
-    paused: twice in a row a task could not be worked on or judged: the program cannot be started: sh: 1: ./no-such-agent: not found
+    paused: twice in a row a task could not be worked on or judged: cannot start the program: sh: 1: ./no-such-agent: not found
     took: <took> 2 turns
     next: windlass run --workers 1  # after you fix this; no task has lost work
     ");
@@ -261,9 +261,9 @@ fn gatekeepers_that_cannot_be_started_pause_the_run() {
     let end: Vec<&str> = end.lines().skip_while(|line| !line.starts_with("done:")).collect();
     assert_snapshot!(end.join("\n").replace(world.directory.to_str().unwrap(), "."), @"
     done: nothing
-    left: T1  One: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
-    left: T2  Two: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
-    paused: twice in a row a task could not be worked on or judged: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
+    left: T1  One: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): cannot start the program: sh: 1: ./no-such-judge: not found
+    left: T2  Two: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): cannot start the program: sh: 1: ./no-such-judge: not found
+    paused: twice in a row a task could not be worked on or judged: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): cannot start the program: sh: 1: ./no-such-judge: not found
     took: <took> 2 turns
     next: windlass run --workers 1  # after you fix this; no task has lost work
     ");

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn escape_sequences_do_not_reach_the_picture() {
+    fn diagnostic_escapes_control_sequences() {
         let source = "ok: 1\n\u{1b}[31mkey\u{7}: \u{1b}]0;x\u{7}value\n";
         let problem = ConfigProblem::unknown_name("key", "\u{1b}[31mkey\u{7}", &[]).with_range(6..15);
         let error = ConfigError::from_problem(Path::new("a\u{1b}b.yaml"), source, problem);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn places_count_characters_and_forgive_odd_ranges() {
+    fn diagnostic_columns_count_characters() {
         let place = TextPosition::find_in_source("a: 1\r\nüü: x\r\n", 11..12);
         assert_eq!((place.line, place.column), (2, 4));
         assert_eq!(place.excerpt.text, "üü: x");

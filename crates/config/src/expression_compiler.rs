@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use serde_json::Value;
-use windlass_engine::{DecisionRule, EventType, HookPoint, RuleAction, StopRulesText};
+use windlass_engine::{DecisionRule, EventType, HookPoint, RuleAction, RuleListSource};
 use windlass_expr::{Condition, ExpressionError, ExpressionNames, TextTemplate, ToolMatcher, suggest_name};
 
 use super::error::ConfigProblem;
@@ -142,6 +142,6 @@ pub fn locate_expression_problem(source: &str, at: Range<usize>, text: &str, err
 
 /// Returns the rules of a template.
 fn parse_rule_template(name: &str) -> Result<Vec<DecisionRule>, ConfigProblem> {
-    let rules = StopRulesText::parse_rules(&Value::String(name.to_owned())).and_then(|text| text.compile_rules());
+    let rules = RuleListSource::parse_rules(&Value::String(name.to_owned())).and_then(|text| text.compile_rules());
     rules.map_err(|_| ConfigProblem::unknown_name("rules", name, RULE_TEMPLATES))
 }

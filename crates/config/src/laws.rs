@@ -13,8 +13,9 @@ use crate::{Config, ConfigError, plan, source};
 
 const CONFIG_FILE_NAME: &str = "config.yaml";
 
-/// The parser refuses a configuration with a picture, or the configuration is complete: its hooks can be listed, planned and run.
-pub fn config(bytes: &[u8]) {
+/// Checks that the parser refuses a configuration with a picture, or that the configuration is complete: its hooks can be
+/// listed, planned and run.
+pub fn check_config(bytes: &[u8]) {
     let file = Path::new(CONFIG_FILE_NAME);
     let read = source::decode_text(file, bytes.to_vec()).and_then(|text| Config::from_text(file, &text));
     let config = match read {
@@ -40,9 +41,9 @@ pub fn config(bytes: &[u8]) {
     let _ = (config.list_effects(), config.find_warnings(), config.count_hooks_by_point());
 }
 
-/// The parser refuses a workflow with a picture, or the workflow can run: every step exists, has a unique name, and leads to an
-/// existing step.
-pub fn workflow(bytes: &[u8]) {
+/// Checks that the parser refuses a workflow with a picture, or that the workflow can run: every step exists, has a unique
+/// name, and leads to an existing step.
+pub fn check_workflow(bytes: &[u8]) {
     let file = Path::new("w.yaml");
     let text = match source::decode_text(file, bytes.to_vec()) {
         Err(error) => return check_refusal(error),
@@ -81,11 +82,11 @@ mod tests {
 
     #[test]
     fn configurations_have_a_meaning() {
-        check_law("config", super::config);
+        check_law("config", super::check_config);
     }
 
     #[test]
     fn workflows_can_be_carried_out() {
-        check_law("workflow", super::workflow);
+        check_law("workflow", super::check_workflow);
     }
 }

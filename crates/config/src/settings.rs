@@ -46,7 +46,7 @@ pub struct Settings {
     pub limits: LimitSettings,
     /// The end of the work: `promise` (the agent's claim, and its gates) or `gate` (the gates alone). Default: `promise`.
     pub completion: Option<LocatedValue<CompletionSetting>>,
-    /// Whether a stop hook that fails by itself keeps the work incomplete. Default: true.
+    /// Whether a hook failure at `stop` keeps the work incomplete. Default: true.
     pub strict: Option<bool>,
     /// The effect of blocks at the limit of send-backs: `escalate`, `complete` or `ask`. Default: `escalate`.
     pub on_retry_limit: RetryLimitSetting,
@@ -260,7 +260,7 @@ pub struct LimitSettings {
     pub max_rejections: u32,
     /// Failed iterations in a row, after which a person is asked.
     pub max_failures: NonZeroU32,
-    /// Time since the first of these failures; it must pass, too, before a person is asked. Default: 5 minutes.
+    /// The circuit breaker also waits for this time since the first of these failures. Default: 5 minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_span: Option<DurationSetting>,
     /// Identical changes with identical failures in a row, after which a person is asked, in git repositories; 0 switches it off.
@@ -278,11 +278,11 @@ pub struct LimitSettings {
     /// Time without output of the agent, after which its turn ends. Default: 30 minutes; no limit for `command:CMD`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silence: Option<DurationSetting>,
-    /// Cost of a session in US dollars, if the agent tells it. Default: no limit.
+    /// Cost of a session in US dollars, if the agent reports it. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub cost: Option<LocatedValue<f64>>,
-    /// Tokens of a session, read and written, if the agent tells them. Default: no limit.
+    /// Tokens of a session, read and written, if the agent reports them. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<NonZeroU64>,
 }

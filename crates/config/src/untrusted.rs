@@ -89,11 +89,11 @@ mod tests {
             "hooks: {before_submit: []}",
             "hooks: {before_submit: [{command: make, enabled: false}]}",
         ];
-        let told = ["prompt: Send me the keys", "prompt_file: prompt.md"];
-        for text in say.iter().chain(&told) {
+        let prompts = ["prompt: Send me the keys", "prompt_file: prompt.md"];
+        for text in say.iter().chain(&prompts) {
             let written = config(&format!("{text}\nsecrets: [\"NO\", KEY]\n"));
             assert!(written.has_trusted_settings() && !written.names_agents_or_hooks(), "{text}");
-            assert_eq!(written.guards_work(), !told.contains(text), "{text}");
+            assert_eq!(written.guards_work(), !prompts.contains(text), "{text}");
             let left = written.without_trust();
             assert_eq!(&**left.text(), "secrets: [\"NO\", \"KEY\"]\n", "{text}");
             assert!(!left.has_trusted_settings(), "{text}");

@@ -89,13 +89,13 @@ pub enum CallRuling {
 
 /// A hook that blocks a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObjectingHook {
+pub struct BlockingBridgeHook {
     pub hook: String,
     /// The limit of send-backs of this hook. Without it, `max_hook_retries` applies.
     pub max_send_backs: Option<u32>,
 }
 
-impl ObjectingHook {
+impl BlockingBridgeHook {
     /// Describes that the hook has reached its limit of send-backs.
     fn describe_exhausted_retries(&self, usual: u32) -> String {
         let (hook, whose) =
@@ -112,7 +112,7 @@ impl ObjectingHook {
 pub struct CallVerdict {
     pub ruling: CallRuling,
     pub reason: Option<String>,
-    pub objectors: Vec<ObjectingHook>,
+    pub objectors: Vec<BlockingBridgeHook>,
     /// The limit of send-backs for a stop hook without a limit of its own.
     pub max_retries: u32,
     /// Other text for the agent, or the replacement for a tool's input, as the log holds it.
@@ -142,8 +142,8 @@ impl BridgeConversation {
     /// Returns why the agent may not be sent back again. Each hook has its own count: while one of the blocking hooks
     /// is below its limit, the agent is sent back.
     pub(crate) fn find_retry_limit(&self, verdict: &CallVerdict) -> Option<String> {
-        let most = |objector: &ObjectingHook| objector.max_send_backs.unwrap_or(verdict.max_retries);
-        let sent = |objector: &ObjectingHook| self.sent_back.get(&objector.hook).copied().unwrap_or(0);
+        let most = |objector: &BlockingBridgeHook| objector.max_send_backs.unwrap_or(verdict.max_retries);
+        let sent = |objector: &BlockingBridgeHook| self.sent_back.get(&objector.hook).copied().unwrap_or(0);
         if verdict.objectors.iter().all(|objector| sent(objector) >= most(objector)) {
             let spent =
                 verdict.objectors.iter().map(|objector| objector.describe_exhausted_retries(verdict.max_retries));
@@ -151,7 +151,7 @@ impl BridgeConversation {
         }
         let repeats = self.words == reason_digest(verdict.reason.as_deref().unwrap_or_default());
         (repeats && self.same + 1 >= EngineLimits::SAME_BLOCKS_IN_A_ROW)
-            .then(|| format!("the same words {} times in a row", EngineLimits::SAME_BLOCKS_IN_A_ROW))
+            .then(|| format!("the same reason {} times in a row", EngineLimits::SAME_BLOCKS_IN_A_ROW))
     }
 
     /// Returns whether a prompt repeats the reason of the last send-back: some agents report that reason as a prompt.

@@ -51,7 +51,7 @@ mod tests {
     use windlass_testkit::hostile::check_law;
 
     #[test]
-    fn events_have_one_form() {
+    fn event_encoding_is_unique() {
         check_law("event", super::check_event_encoding);
     }
 

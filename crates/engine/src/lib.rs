@@ -29,7 +29,7 @@ mod view;
 pub mod workflow;
 
 pub use apply::{ApplyError, apply};
-pub use bridge::{BridgeCall, BridgeCaller, BridgeConversation, CallRuling, CallVerdict, ObjectingHook};
+pub use bridge::{BlockingBridgeHook, BridgeCall, BridgeCaller, BridgeConversation, CallRuling, CallVerdict};
 pub use command::limits::EngineLimits;
 pub use command::refusal::Refusal;
 pub use command::{
@@ -57,8 +57,8 @@ pub use evaluation::validation;
 pub use evaluation::{
     AgentContext, CheckpointRef, CheckpointTrigger, DetectedPromise, EvaluationFindings, EvaluationOutcome,
     EvaluationPurpose, EvaluationState, HookDecision, IterationJudgement, IterationSeries, NewCheckpoint,
-    NewIterationSeries, NewStopHook, REGISTERED_HOOKS_NAME, RegisteredStopHook, SeriesGuard, SeriesSignal, StopHook,
-    StopHookRef, StopRuleText, StopRulesText, StopRuling, VALIDATION_RULES_NAME, evaluate_stop_hooks,
+    NewIterationSeries, NewStopHook, REGISTERED_HOOKS_NAME, RegisteredStopHook, RuleListSource, RuleSource,
+    SeriesGuard, SeriesSignal, StopHook, StopHookRef, StopRuling, VALIDATION_RULES_NAME, evaluate_stop_hooks,
 };
 pub use log::config_text::ConfigText;
 pub use log::encoding::{

@@ -12,10 +12,10 @@ use windlass_engine::{
     DeliveryGate, Digest, EdgeKind, Epoch, Event, EventCause, EventEnvelope, EventMetadata, EventSubject, EventType,
     GateAnswer, GateDecision, GateFailureKind, GateRemedy, GateVerdict, HookBatch, HookClass, HookEffect,
     HookFailurePolicy, HookId, HookMetadata, HookOutcome, HookPoint, MessageAuthor, NoteKind, OutputFingerprint,
-    OwnerName, Promise, ReportRequest, RuleAction, RunId, Seq, SeriesGuard, SeriesId, SeriesSignal, SessionEnd,
-    SessionEndKind, SessionTerms, StopHook, StopRulesText, SubmittedWork, TaskId, TaskPriority, TaskResolution,
-    TaskState, Timestamp, TurnFailure, TurnPurpose, UsdCost, WorkSource, Workspace, WorkspaceMode, decode_event,
-    encode_event, payload,
+    OwnerName, Promise, ReportRequest, RuleAction, RuleListSource, RunId, Seq, SeriesGuard, SeriesId, SeriesSignal,
+    SessionEnd, SessionEndKind, SessionTerms, StopHook, SubmittedWork, TaskId, TaskPriority, TaskResolution, TaskState,
+    Timestamp, TurnFailure, TurnPurpose, UsdCost, WorkSource, Workspace, WorkspaceMode, decode_event, encode_event,
+    payload,
 };
 use windlass_testkit::{MemoryProject, histories, test_rules};
 
@@ -128,7 +128,7 @@ fn session_events_keep_their_encoding() {
         protected: None,
         goal: None,
         work: WorkSource::Given,
-        grounds: WorkspaceMode::InPlace,
+        workspace_mode: WorkspaceMode::InPlace,
         agent: "command:true".to_owned(),
         terms: SessionTerms::default(),
         owner: sample_owner(),
@@ -521,7 +521,7 @@ fn drive_events() -> Vec<Event> {
     let result = RuleResult { rule_name: sample_text(), passed: false, message: sample_text(), broken: true };
     let rule = json!([{"type": "file_existence", "name": "docs", "config": {"paths": ["README.md"]}}]);
     let rules =
-        StopRulesText::parse_rules(&json!([{"when": "iteration > 2", "action": "escalate", "reason": sample_text()}]));
+        RuleListSource::parse_rules(&json!([{"when": "iteration > 2", "action": "escalate", "reason": sample_text()}]));
     vec![
         payload::HookRegistered {
             hook: StopHook::Rules { rules: rules.expect("rules") },
@@ -595,7 +595,7 @@ fn session_events() -> Vec<Event> {
             protected: Some(config),
             goal: Some(sample_text()),
             work: WorkSource::Graph,
-            grounds: WorkspaceMode::Worktrees,
+            workspace_mode: WorkspaceMode::Worktrees,
             agent: sample_text(),
             terms: terms(),
             owner: sample_owner(),

@@ -329,7 +329,7 @@ fn next_pending_command(memory: &MemoryView) -> Option<Command> {
             }
             NextAction::Work => {
                 let work = SubmittedWork { head: "abc".to_owned(), commits: 1, files: 1 };
-                Some(Command::SubmitWork { name: session.name, readied: SubmissionCheck::Work(work) })
+                Some(Command::SubmitWork { name: session.name, check: SubmissionCheck::Work(work) })
             }
             NextAction::Hook(_) | NextAction::Turn(_) | NextAction::Nothing => None,
         });
@@ -433,9 +433,9 @@ fn check_same_state(model: &EngineModel, memory: &MemoryView) -> TestCaseResult 
         priority: task.priority,
         lease: task.lease.as_ref().map(|lease| (lease.epoch, lease.until)),
         series_counts: (
-            task.drive.hooks.len(),
-            task.drive.series.as_ref().map(|series| series.iteration),
-            task.drive.checkpoints_made,
+            task.evaluation.hooks.len(),
+            task.evaluation.series.as_ref().map(|series| series.iteration),
+            task.evaluation.checkpoints_made,
         ),
     };
     let rows: BTreeMap<TaskId, ModelTaskRow> = memory.tasks().map(|task| (task.id, row(task))).collect();

@@ -22,7 +22,7 @@ const WORKER_COUNT: usize = 4;
 /// The length of a lease, and the maximum silence of a session's owner, in milliseconds.
 const LEASE_MILLIS: i64 = 10_000;
 /// The steps with injected trouble, and the steps without it that follow.
-const TROUBLED_STEPS: usize = 300;
+const FAULTY_STEPS: usize = 300;
 const QUIET_STEPS: usize = 4_000;
 
 #[test]
@@ -168,7 +168,7 @@ impl WorkerSimulation {
                 NewTask { goal: "part".to_owned(), depends_on: earlier.into_iter().collect(), ..NewTask::default() };
             world.commit_command(0, Authority::Person, &Command::CreateTask(new)).expect("a task");
         }
-        for _ in 0..TROUBLED_STEPS {
+        for _ in 0..FAULTY_STEPS {
             world.inject_trouble();
             world.step_one_worker();
         }
@@ -262,7 +262,7 @@ impl WorkerSimulation {
             task: Some(id),
             goal: None,
             work: WorkSource::Given,
-            grounds: WorkspaceMode::InPlace,
+            workspace_mode: WorkspaceMode::InPlace,
             config: "hooks: {}".to_owned(),
             protected: None,
             agent: "command:true".to_owned(),

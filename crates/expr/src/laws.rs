@@ -13,8 +13,9 @@ const TEXT_SEPARATOR: u8 = 0xff;
 /// The maximum length of a result.
 const MAX_RESULT_BYTES: usize = 256 * 1024;
 
-/// The parser refuses an expression with its place, or the expression has the same value at each evaluation, within its bounds.
-pub fn expression(bytes: &[u8]) {
+/// Checks that the parser refuses an expression with its place, or that the expression has the same value at each evaluation,
+/// within its bounds.
+pub fn check_expression(bytes: &[u8]) {
     let (text, value) = split_texts(bytes);
     let context = hostile_context(&value);
     for names in [ExpressionNames::for_hook(), ExpressionNames::for_rules(), ExpressionNames::for_workflow()] {
@@ -38,9 +39,9 @@ pub fn expression(bytes: &[u8]) {
     }
 }
 
-/// The parser refuses a template with its place, or the template renders to a text within its bounds. Values are inserted
-/// unchanged, and expressions in values are not evaluated.
-pub fn template(bytes: &[u8]) {
+/// Checks that the parser refuses a template with its place, or that the template renders to a text within its bounds. Values
+/// are inserted unchanged, and expressions in values are not evaluated.
+pub fn check_template(bytes: &[u8]) {
     let (text, value) = split_texts(bytes);
     let context = hostile_context(&value);
     for names in [ExpressionNames::for_feedback(), ExpressionNames::for_prompt()] {
@@ -63,8 +64,8 @@ pub fn template(bytes: &[u8]) {
     assert_eq!(plain.render(&context).as_deref(), Ok(format!("<{value}>").as_str()), "a value arrives as it is");
 }
 
-/// The parser refuses a pattern with its place, or the pattern can be filled within its bounds.
-pub fn pattern(bytes: &[u8]) {
+/// Checks that the parser refuses a pattern with its place, or that the pattern can be filled within its bounds.
+pub fn check_pattern(bytes: &[u8]) {
     let (text, value) = split_texts(bytes);
     let context = hostile_context(&value);
     let pattern = serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text.as_str()));
@@ -145,16 +146,16 @@ mod tests {
 
     #[test]
     fn expressions_are_bounded() {
-        check_law("expression", super::expression);
+        check_law("expression", super::check_expression);
     }
 
     #[test]
     fn templates_are_bounded_and_evaluate_no_values() {
-        check_law("template", super::template);
+        check_law("template", super::check_template);
     }
 
     #[test]
     fn patterns_are_bounded() {
-        check_law("pattern", super::pattern);
+        check_law("pattern", super::check_pattern);
     }
 }

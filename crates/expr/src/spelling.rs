@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_near_is_named() {
+    fn suggestion_requires_small_edit_distance() {
         let known = ["iteration", "task_id", "output"];
         assert_eq!(nearest_name("iteraton", &known), Some("iteration"));
         assert_eq!(nearest_name("Task-ID", &known), Some("task_id"));

@@ -41,8 +41,8 @@ pub struct HookInput<'a> {
 
 impl<'a> HookInput<'a> {
     /// Returns a shell command that is ready to run.
-    pub fn build_spec(&self, script: &HookScript, timeout: Duration, papers: &HookInputFiles) -> ProgramSpec {
-        self.build_program_spec(ProgramInvocation::Shell(self.fill_script(script, papers).into()), timeout, papers)
+    pub fn build_spec(&self, script: &HookScript, timeout: Duration, files: &HookInputFiles) -> ProgramSpec {
+        self.build_program_spec(ProgramInvocation::Shell(self.fill_script(script, files).into()), timeout, files)
     }
 
     /// Returns the same for any program.
@@ -50,12 +50,12 @@ impl<'a> HookInput<'a> {
         &self,
         invocation: ProgramInvocation,
         timeout: Duration,
-        papers: &HookInputFiles,
+        files: &HookInputFiles,
     ) -> ProgramSpec {
         ProgramSpec {
             invocation,
             directory: self.directory.to_owned(),
-            environment: overlay_environment(self.environment, self.environment_variables(papers)),
+            environment: overlay_environment(self.environment, self.environment_variables(files)),
             stdin: self.build_payload().to_string().into_bytes(),
             timeout: Some(timeout),
             idle_timeout: None,
@@ -63,26 +63,26 @@ impl<'a> HookInput<'a> {
             capture: CaptureLimits {
                 head: MAX_CAPTURED_BYTES / 2,
                 tail: MAX_CAPTURED_BYTES / 2,
-                spill: Some(SpillTarget { path: papers.place().to_owned(), cap: MAX_SPILLED_BYTES }),
+                spill: Some(SpillTarget { path: files.place().to_owned(), cap: MAX_SPILLED_BYTES }),
             },
         }
     }
 
     /// Returns the command as the shell gets it.
-    pub fn fill_script(&self, script: &HookScript, papers: &HookInputFiles) -> String {
+    pub fn fill_script(&self, script: &HookScript, files: &HookInputFiles) -> String {
         script.fill_values(&ScriptValues {
             session: self.text_at("/session"),
             iteration: &self.iteration_text(),
             task_id: self.text_at("/task_id"),
-            task_content: papers.task_content().input_channel(),
-            error: papers.error().input_channel(),
+            task_content: files.task_content().input_channel(),
+            error: files.error().input_channel(),
         })
     }
 
     /// Returns the variables that Windlass adds to the inherited environment.
-    pub fn environment_variables(&self, papers: &HookInputFiles) -> Vec<(&'static str, OsString)> {
+    pub fn environment_variables(&self, files: &HookInputFiles) -> Vec<(&'static str, OsString)> {
         let short = |path: &str| Some(self.text_at(path)).filter(|text| fits_variable(text)).unwrap_or_default();
-        let mut told: Vec<(&str, OsString)> = vec![
+        let mut variables: Vec<(&str, OsString)> = vec![
             ("WINDLASS_SESSION", self.text_at("/session").into()),
             ("WINDLASS_ITERATION", self.iteration_text().into()),
             ("WINDLASS_GOAL", short("/goal").into()),
@@ -96,21 +96,21 @@ impl<'a> HookInput<'a> {
             // A hook is no turn: its calls of `windlass` are not claims of the agent.
             ("WINDLASS_RUN", OsString::new()),
             ("WINDLASS_DEBT", self.effect.map(|effect| effect.to_string()).unwrap_or_default().into()),
-            ("WINDLASS_PAYLOAD_FILE", papers.payload().into()),
+            ("WINDLASS_PAYLOAD_FILE", files.payload().into()),
             ("WINDLASS_PROJECT_DIR", self.project.into()),
         ];
         // Hooks written for Claude Code find their files by this variable. If Claude Code itself called, its own value stays.
         if !self.environment.iter().any(|(name, _)| name == CLAUDE_PROJECT_DIR) {
-            told.push((CLAUDE_PROJECT_DIR, self.directory.into()));
+            variables.push((CLAUDE_PROJECT_DIR, self.directory.into()));
         }
         for (value, file, carried) in [
-            ("WINDLASS_TASK_CONTENT", "WINDLASS_TASK_CONTENT_FILE", papers.task_content()),
-            ("WINDLASS_ERROR", "WINDLASS_ERROR_FILE", papers.error()),
+            ("WINDLASS_TASK_CONTENT", "WINDLASS_TASK_CONTENT_FILE", files.task_content()),
+            ("WINDLASS_ERROR", "WINDLASS_ERROR_FILE", files.error()),
         ] {
-            told.push((value, carried.variable_value().into()));
-            told.push((file, carried.file_path().map_or_else(OsString::new, Into::into)));
+            variables.push((value, carried.variable_value().into()));
+            variables.push((file, carried.file_path().map_or_else(OsString::new, Into::into)));
         }
-        told
+        variables
     }
 
     /// Returns the payload: Windlass's own fields, and Claude Code's names for the same things. Fields of an agent's

@@ -121,7 +121,7 @@ impl NumberedFailures {
 }
 
 /// Scores every unit of a text. `numbered` carries the list that earlier text began.
-pub(crate) fn weigh(text: &str, units: &mut [LineUnit], numbered: &mut NumberedFailures) {
+pub(crate) fn score_lines(text: &str, units: &mut [LineUnit], numbered: &mut NumberedFailures) {
     numbered.score_numbered_lines(text, units);
     for found in SIGN_FINDER.find_overlapping_iter(text) {
         let (_, at, weight) = FAILURE_SIGNS[found.pattern().as_usize()];

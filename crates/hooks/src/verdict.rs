@@ -134,9 +134,9 @@ pub(crate) fn piped_output(said: &HookResponse) -> String {
 
 /// Returns the texts that replace standard output beside exit 2, or `None` if the texts omit something.
 pub(crate) fn stdout_replacement(said: &HookResponse) -> Option<String> {
-    let told = join_nonempty(&[&response_texts(said).join("\n\n"), &agent_context_text(said)], "\n\n");
+    let text = join_nonempty(&[&response_texts(said).join("\n\n"), &agent_context_text(said)], "\n\n");
     let data = [&said.context, &said.metadata, &said.checkpoint_data].into_iter().any(|data| !data.is_empty());
-    (said.unknown_fields().is_empty() && !(told.is_empty() && data)).then_some(told)
+    (said.unknown_fields().is_empty() && !(text.is_empty() && data)).then_some(text)
 }
 
 /// Returns the message for people.

@@ -16,7 +16,7 @@ const MAX_LINES: usize = 24;
 
 /// Checks that a message is a request with its own ID, or is refused with it as far as it can be read, and that every request gets
 /// an answer.
-pub fn message(bytes: &[u8]) {
+pub fn check_rpc_message(bytes: &[u8]) {
     let heard = parse_message(bytes);
     let text = String::from_utf8_lossy(bytes);
     let value = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}').trim()).unwrap_or_default();
@@ -32,10 +32,13 @@ pub fn message(bytes: &[u8]) {
             let refused = json!(refused);
             assert!(refused["error"]["message"].as_str().is_some_and(|message| !message.is_empty()));
             assert!(refused["error"]["code"].is_i64());
-            let told = refused.get("id").filter(|id| !id.is_null()).cloned();
+            let answered_id = refused.get("id").filter(|id| !id.is_null()).cloned();
             if is_plain {
-                assert!(told.is_none() || told == id, "{refused} has an id of its own");
-                assert!(told.is_some() || id.is_none() || value.get("method").is_none(), "{refused} has lost its id");
+                assert!(answered_id.is_none() || answered_id == id, "{refused} has an id of its own");
+                assert!(
+                    answered_id.is_some() || id.is_none() || value.get("method").is_none(),
+                    "{refused} has lost its id"
+                );
             }
         }
         ClientMessage::Notification(_) => assert!(value.get("id").is_none(), "a request gets no answer"),
@@ -58,7 +61,7 @@ fn expected_id(id: &Value) -> Option<Value> {
 }
 
 /// Checks that each request of a client is answered once, and that the server ends after the client.
-pub fn conversation(bytes: &[u8]) {
+pub fn check_mcp_conversation(bytes: &[u8]) {
     let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').take(MAX_LINES).collect();
     let input = lines.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect();
     let answers = run_conversation(input);
@@ -143,11 +146,11 @@ mod tests {
 
     #[test]
     fn messages_are_read_or_refused() {
-        check_law("rpc", super::message);
+        check_law("rpc", super::check_rpc_message);
     }
 
     #[test]
     fn requests_are_answered_once() {
-        check_law("conversation", super::conversation);
+        check_law("conversation", super::check_mcp_conversation);
     }
 }

@@ -93,19 +93,19 @@ impl<D: ToolCaller> PoolState<D> {
     fn take_router(&self) -> Result<Box<D>, ToolError> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match free {
-            Some(desk) => Ok(desk),
+            Some(router) => Ok(router),
             None => (self.open)().map(Box::new),
         }
     }
 
     /// Calls a tool on an idle router. The router is reused, unless the store or the machine has failed.
     fn call_idle_router(&self, tool: &str, arguments: Value, control: &RunControl) -> ToolReply {
-        let mut desk = self.take_router()?;
-        let said = desk.call_tool_as_json(tool, arguments, control);
+        let mut router = self.take_router()?;
+        let said = router.call_tool_as_json(tool, arguments, control);
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         match said {
             Err(ToolError { code: ToolErrorCode::Store | ToolErrorCode::System, .. }) => free.clear(),
-            _ => free.push(desk),
+            _ => free.push(router),
         }
         said
     }

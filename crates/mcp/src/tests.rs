@@ -261,13 +261,13 @@ fn wrong_request_is_a_protocol_error() {
         );
         let unknown = client.send_and_receive(request_line(2, "prompts/get", json!({"name": "a\u{7}"}))).await;
         assert_eq!(unknown["error"]["code"], -32602);
-        let told = "there is no prompt `a\\u{7}`; there are none, only tools: tools/list";
-        assert_eq!(unknown["error"]["message"], told);
+        let expected = "there is no prompt `a\\u{7}`; there are none, only tools: tools/list";
+        assert_eq!(unknown["error"]["message"], expected);
         for method in ["made/up", "resources/read"] {
             let params = json!({"uri": "a:b", "name": "a"});
             let error = &client.send_and_receive(request_line(2, method, params)).await["error"];
-            let told = format!("there is no method `{method}` here; there are tools: tools/list, tools/call");
-            assert_eq!((&error["code"], &error["message"]), (&json!(-32601), &json!(told)));
+            let expected = format!("there is no method `{method}` here; there are tools: tools/list, tools/call");
+            assert_eq!((&error["code"], &error["message"]), (&json!(-32601), &json!(expected)));
         }
         assert_eq!(client.send_and_receive(request_line(3, "initialize", json!({}))).await["error"]["code"], -32602);
         assert_eq!(client.send_and_receive("{broken").await["error"]["code"], -32700);

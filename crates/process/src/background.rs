@@ -45,8 +45,12 @@ impl BackgroundProcess {
         let stdin = file::open_null_device().map_err(bare)?;
         let (ours, theirs) = io::pipe().map_err(bare)?;
         rustix::io::ioctl_fionbio(&ours, true).map_err(|error| bare(error.into()))?;
-        let tree =
-            interactive::launch_supervised(launcher, spec, owner_lock, [stdin.as_fd(), theirs.as_fd(), theirs.as_fd()])?;
+        let tree = interactive::launch_supervised(
+            launcher,
+            spec,
+            owner_lock,
+            [stdin.as_fd(), theirs.as_fd(), theirs.as_fd()],
+        )?;
         let keeper = OutputCapture::new(&CaptureLimits { head: 0, tail: most, spill: None }, OutputStream::Stdout);
         Ok(Self { tree, output: Some(ours.into()), keeper, exit: None })
     }

@@ -95,15 +95,15 @@ pub(crate) fn watch_run(
     listener: &mut ControlListener,
     observe: OutputObserver<'_>,
 ) -> ProgramOutcome {
-    let mut course = RunStateMachine::new(Instant::now(), spec.timeout, spec.idle_timeout, spec.grace);
+    let mut machine = RunStateMachine::new(Instant::now(), spec.timeout, spec.idle_timeout, spec.grace);
     let mut flow = OutputFlow::new(spec, pipes, observe);
     let mut gone = false;
     loop {
         let (order, paused) = listener.current_order();
-        if paused != course.is_paused() {
-            apply_pause(&mut course, tree, listener, paused);
+        if paused != machine.is_paused() {
+            apply_pause(&mut machine, tree, listener, paused);
         }
-        match course.next_action(RunObservations { gone, drained: flow.is_drained(), order }, Instant::now()) {
+        match machine.next_action(RunObservations { gone, drained: flow.is_drained(), order }, Instant::now()) {
             RunAction::Terminate => tree.terminate_tree(),
             RunAction::Finish => break,
             RunAction::Wait(until) => {
@@ -113,7 +113,7 @@ pub(crate) fn watch_run(
                     listener.clear_wakeup();
                 }
                 if news.output {
-                    course.record_output(Instant::now());
+                    machine.record_output(Instant::now());
                 }
                 gone = gone || (news.leader && tree.has_leader_exited());
             }
@@ -122,24 +122,24 @@ pub(crate) fn watch_run(
     let was_open = !flow.is_drained();
     let (status, others) = tree.end_tree();
     let is_held = flow.drain_outputs();
-    let exit = match course.interruption() {
+    let exit = match machine.interruption() {
         Some(RunInterruption::TimedOut) => ProgramExit::TimedOut,
         Some(RunInterruption::OutputIdle) => ProgramExit::OutputIdle,
         Some(RunInterruption::Cancelled) => ProgramExit::Cancelled,
         None => status.into(),
     };
-    let leaky = is_held || course.interruption().is_none() && (was_open || others > 0);
+    let leaky = is_held || machine.interruption().is_none() && (was_open || others > 0);
     let [stdout, stderr] = flow.outputs.map(|output| output.keeper.finish_capture());
     ProgramOutcome { exit, stdout, stderr, leaky, took: Duration::ZERO }
 }
 
-fn apply_pause(course: &mut RunStateMachine, tree: &mut dyn ProcessTree, listener: &mut ControlListener, hold: bool) {
+fn apply_pause(machine: &mut RunStateMachine, tree: &mut dyn ProcessTree, listener: &mut ControlListener, hold: bool) {
     if hold {
-        course.pause_deadlines(Instant::now());
+        machine.pause_deadlines(Instant::now());
         tree.stop_tree();
     } else {
         tree.resume_tree();
-        course.resume_deadlines(Instant::now());
+        machine.resume_deadlines(Instant::now());
     }
     listener.set_tree_stopped(hold);
 }
@@ -153,7 +153,7 @@ struct CapturedStream {
 }
 
 /// The result of a wait.
-struct FlowReport {
+struct OutputFlowResult {
     output: bool,
     leader: bool,
     has_order: bool,
@@ -190,7 +190,7 @@ impl<'a> OutputFlow<'a> {
         leader: Option<BorrowedFd<'_>>,
         word: BorrowedFd<'_>,
         until: Option<Instant>,
-    ) -> FlowReport {
+    ) -> OutputFlowResult {
         let [stdout, stderr] = &self.outputs;
         // In the order in which the results are taken below.
         let all = [
@@ -210,7 +210,7 @@ impl<'a> OutputFlow<'a> {
             // A child may close its input early.
             let _ = self.input.write_pending();
         }
-        FlowReport { output: out || err, leader, has_order: word }
+        OutputFlowResult { output: out || err, leader, has_order: word }
     }
 
     /// Reads once. Returns the number of bytes.

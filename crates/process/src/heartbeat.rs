@@ -52,14 +52,14 @@ pub struct HeartbeatThread {
 }
 
 impl HeartbeatThread {
-    pub fn start(pulses: Vec<HeartbeatFile>, every: Duration) -> io::Result<Self> {
+    pub fn start(files: Vec<HeartbeatFile>, every: Duration) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let beat = move || {
             while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-                pulses.iter().for_each(HeartbeatFile::write_heartbeat);
+                files.iter().for_each(HeartbeatFile::write_heartbeat);
             }
         };
-        let thread = thread::Builder::new().name("heart".to_owned()).spawn(beat)?;
+        let thread = thread::Builder::new().name("heartbeat".to_owned()).spawn(beat)?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
 }
@@ -130,21 +130,21 @@ mod tests {
     fn heartbeat_thread_refreshes_heartbeat_age_of_live_owner() {
         let directory = tempfile::tempdir().expect("a directory");
         let owner_lock = OwnerLock::acquire(directory.path(), 7).expect("an owner");
-        let then = heartbeat_age(directory.path(), owner_lock.name()).expect("it has a pulse from its beginning");
-        let heart =
+        let then = heartbeat_age(directory.path(), owner_lock.name()).expect("it has a heartbeat from its beginning");
+        let heartbeat =
             HeartbeatThread::start(vec![owner_lock.open_heartbeat().expect("its own file")], Duration::from_millis(1))
                 .expect("a thread");
         // After a beat, the age is shorter than the first age plus the time that has passed.
         let began = std::time::Instant::now();
         loop {
             let passed = began.elapsed();
-            if heartbeat_age(directory.path(), owner_lock.name()).expect("a pulse") < then + passed {
+            if heartbeat_age(directory.path(), owner_lock.name()).expect("a heartbeat") < then + passed {
                 break;
             }
             assert!(passed < Duration::from_secs(60));
             thread::yield_now();
         }
-        drop(heart);
+        drop(heartbeat);
         assert_eq!(heartbeat_age(directory.path(), "run-1-2-0123456789abcdef"), None);
     }
 }

@@ -135,8 +135,8 @@ fn is_file_locked(file: &File) -> bool {
 /// Returns whether the owner itself holds its lock, and not a program that it was about to start when it was killed.
 fn is_held_by_owner(file: &File, name: &str) -> bool {
     // An owner in another namespace is waited for only once.
-    static ELSEWHERE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let elsewhere = || ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner);
+    static INVISIBLE_OWNERS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let elsewhere = || INVISIBLE_OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
     let patience = if elsewhere().contains(name) { Duration::ZERO } else { OWNER_DEATH_GRACE };
     let is_alive = outlives_grace(patience, || is_file_locked(file), || is_owner_visible(name));
     if is_alive && !is_owner_visible(name) {
@@ -186,11 +186,11 @@ pub fn sweep_dead_owners(directory: &Path) -> io::Result<Vec<SweptOwner>> {
     let mut swept = Vec::new();
     for name in owners.owner_names()? {
         let Some((lock, text)) = lock_dead_owner(&owners, &name) else { continue };
-        let legacy = OrphanSet { name, leaders: parse_leaders(&text, boot.as_deref()) };
-        let ended = os::end_left_processes(&legacy);
-        owners.remove_owner_file(&legacy.name)?;
+        let orphans = OrphanSet { name, leaders: parse_leaders(&text, boot.as_deref()) };
+        let ended = os::end_left_processes(&orphans);
+        owners.remove_owner_file(&orphans.name)?;
         drop(lock);
-        swept.push(SweptOwner { name: legacy.name, ended });
+        swept.push(SweptOwner { name: orphans.name, ended });
     }
     Ok(swept)
 }

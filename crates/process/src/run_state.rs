@@ -162,12 +162,12 @@ mod tests {
     const KILLED: RunObservations = RunObservations { order: ControlOrder::Kill, ..RUNNING };
 
     /// Checks a run with a timeout of ten seconds and a grace of two, at these seconds since its start.
-    fn check(script: &[(u32, RunObservations, RunAction)], interference: Option<RunInterruption>, start: Instant) {
-        let mut course = RunStateMachine::new(start, Some(10 * SECOND), None, 2 * SECOND);
+    fn check(script: &[(u32, RunObservations, RunAction)], interruption: Option<RunInterruption>, start: Instant) {
+        let mut machine = RunStateMachine::new(start, Some(10 * SECOND), None, 2 * SECOND);
         for (at, facts, expected) in script {
-            assert_eq!(course.next_action(*facts, start + *at * SECOND), *expected, "after {at} s: {facts:?}");
+            assert_eq!(machine.next_action(*facts, start + *at * SECOND), *expected, "after {at} s: {facts:?}");
         }
-        assert_eq!(course.interruption(), interference);
+        assert_eq!(machine.interruption(), interruption);
     }
 
     #[test]
@@ -197,30 +197,30 @@ mod tests {
     #[test]
     fn deadlines_stand_still_while_held() {
         let start = Instant::now();
-        let mut course = RunStateMachine::new(start, Some(10 * SECOND), None, 2 * SECOND);
-        course.pause_deadlines(start + 4 * SECOND);
-        course.pause_deadlines(start + 5 * SECOND);
-        assert_eq!(course.next_action(RUNNING, start + 100 * SECOND), RunAction::Wait(None));
-        course.resume_deadlines(start + 104 * SECOND);
-        assert_eq!(course.next_action(RUNNING, start + 109 * SECOND), RunAction::Wait(Some(start + 110 * SECOND)));
-        assert_eq!(course.next_action(RUNNING, start + 110 * SECOND), RunAction::Terminate);
+        let mut machine = RunStateMachine::new(start, Some(10 * SECOND), None, 2 * SECOND);
+        machine.pause_deadlines(start + 4 * SECOND);
+        machine.pause_deadlines(start + 5 * SECOND);
+        assert_eq!(machine.next_action(RUNNING, start + 100 * SECOND), RunAction::Wait(None));
+        machine.resume_deadlines(start + 104 * SECOND);
+        assert_eq!(machine.next_action(RUNNING, start + 109 * SECOND), RunAction::Wait(Some(start + 110 * SECOND)));
+        assert_eq!(machine.next_action(RUNNING, start + 110 * SECOND), RunAction::Terminate);
     }
 
     #[test]
-    fn silence_has_an_end() {
+    fn idle_run_is_terminated_after_idle_timeout() {
         let start = Instant::now();
         let at = |seconds: u32| start + seconds * SECOND;
-        let mut course = RunStateMachine::new(start, Some(10 * SECOND), Some(4 * SECOND), 2 * SECOND);
-        assert_eq!(course.next_action(RUNNING, at(0)), RunAction::Wait(Some(at(4))));
-        course.record_output(at(3));
-        assert_eq!(course.next_action(RUNNING, at(4)), RunAction::Wait(Some(at(7))));
-        course.pause_deadlines(at(5));
-        course.resume_deadlines(at(6));
-        assert_eq!(course.next_action(RUNNING, at(7)), RunAction::Wait(Some(at(8))));
-        assert_eq!(course.next_action(RUNNING, at(8)), RunAction::Terminate);
-        assert_eq!(course.interruption(), Some(RunInterruption::OutputIdle));
-        let mut course = RunStateMachine::new(start, Some(3 * SECOND), Some(4 * SECOND), 2 * SECOND);
-        assert_eq!(course.next_action(RUNNING, at(3)), RunAction::Terminate);
-        assert_eq!(course.interruption(), Some(RunInterruption::TimedOut));
+        let mut machine = RunStateMachine::new(start, Some(10 * SECOND), Some(4 * SECOND), 2 * SECOND);
+        assert_eq!(machine.next_action(RUNNING, at(0)), RunAction::Wait(Some(at(4))));
+        machine.record_output(at(3));
+        assert_eq!(machine.next_action(RUNNING, at(4)), RunAction::Wait(Some(at(7))));
+        machine.pause_deadlines(at(5));
+        machine.resume_deadlines(at(6));
+        assert_eq!(machine.next_action(RUNNING, at(7)), RunAction::Wait(Some(at(8))));
+        assert_eq!(machine.next_action(RUNNING, at(8)), RunAction::Terminate);
+        assert_eq!(machine.interruption(), Some(RunInterruption::OutputIdle));
+        let mut machine = RunStateMachine::new(start, Some(3 * SECOND), Some(4 * SECOND), 2 * SECOND);
+        assert_eq!(machine.next_action(RUNNING, at(3)), RunAction::Terminate);
+        assert_eq!(machine.interruption(), Some(RunInterruption::TimedOut));
     }
 }

@@ -80,10 +80,10 @@ impl Drop for SignalHandlers {
 
 /// Makes signals to this process drive the control, in addition to the controls of other existing [`SignalHandlers`] values.
 ///
-/// `told` is called in a thread of its own, which handles the next signal after it returns.
+/// `on_signal` is called in a thread of its own, which handles the next signal after it returns.
 pub fn install_handlers(
     control: &RunControl,
-    told: impl Fn(SignalEvent) + Send + 'static,
+    on_signal: impl Fn(SignalEvent) + Send + 'static,
 ) -> io::Result<SignalHandlers> {
     let heeded =
         [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH].into_iter().filter(|signal| !is_signal_ignored(*signal));
@@ -101,17 +101,17 @@ pub fn install_handlers(
         for signal in signals.forever() {
             match signal {
                 SIGTSTP => {
-                    told(SignalEvent::Stopping);
+                    on_signal(SignalEvent::Stopping);
                     stop_until_continued(&control);
-                    told(SignalEvent::Continued);
+                    on_signal(SignalEvent::Continued);
                     continue;
                 }
                 SIGWINCH => {
-                    told(SignalEvent::Resized);
+                    on_signal(SignalEvent::Resized);
                     continue;
                 }
                 SIGQUIT => {
-                    told(SignalEvent::Quitting);
+                    on_signal(SignalEvent::Quitting);
                     // Not expected to return.
                     let _ = signal_hook::low_level::emulate_default_handler(SIGQUIT);
                     continue;
@@ -124,7 +124,7 @@ pub fn install_handlers(
             } else {
                 control.kill_runs();
             }
-            told(SignalEvent::End(count));
+            on_signal(SignalEvent::End(count));
         }
     })?;
     Ok(received)

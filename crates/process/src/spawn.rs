@@ -1,6 +1,6 @@
 //! `posix_spawn`, and the two other calls for which there is no safe wrapper.
 //!
-//! The only module of ours with `unsafe` in it. `posix_spawn` and not `fork`: it is as fast in a large process as in a
+//! The only Windlass module with `unsafe` in it. `posix_spawn` and not `fork`: it is as fast in a large process as in a
 //! small one, and reports why the program did not start.
 //!
 //! Invariants:

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn half_an_order_is_an_error_and_not_an_order() {
+    fn truncated_order_is_an_error() {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         rustix::io::write(&ours, &[START_ORDER, 200, 0, 0, 0, 1, 2, 3]).expect("sent");
         drop(ours);

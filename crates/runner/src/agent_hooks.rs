@@ -16,8 +16,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use windlass_bridge::{AgentHookRequest, AgentHookResponse};
 use windlass_engine::{
-    BridgeCall, CallRuling, CallVerdict, Command, CommandOrigin, Digest, EffectKind, EngineLimits, Event, HookEffect,
-    HookFailurePolicy, HookOutcome, HookPoint, HookReport, ObjectingHook, Seq,
+    BlockingBridgeHook, BridgeCall, CallRuling, CallVerdict, Command, CommandOrigin, Digest, EffectKind, EngineLimits,
+    Event, HookEffect, HookFailurePolicy, HookOutcome, HookPoint, HookReport, Seq,
 };
 use windlass_hooks::response::{ResponseDecision, ResponsePermission};
 use windlass_hooks::{HookResponse, clean_output, excerpt_text, unexplained_block_text};
@@ -126,7 +126,7 @@ impl EffectRunner<'_> {
 #[derive(Default)]
 struct HookAnswers {
     reasons: Vec<(CallRuling, String)>,
-    objectors: Vec<ObjectingHook>,
+    objectors: Vec<BlockingBridgeHook>,
     halt: Option<String>,
     context: Vec<String>,
     updated_input: Option<Map<String, Value>>,
@@ -150,13 +150,13 @@ impl HookAnswers {
             HookOutcome::Escalate => self.request_person(owed, feedback, format!("`{name}` asks for a person{why}")),
             HookOutcome::Failure | HookOutcome::TimedOut => {
                 let what = if outcome == HookOutcome::TimedOut { "was too slow" } else { "failed" };
-                let told = format!("hook `{name}` {what}{why}");
+                let message = format!("hook `{name}` {what}{why}");
                 match owed.on_failure {
                     // A hook that could not start is no fault of the agent.
-                    HookFailurePolicy::Block if unstarted => self.messages.push(told),
-                    HookFailurePolicy::Ignore => self.messages.push(told),
-                    HookFailurePolicy::Block => self.record_objection(owed, feedback.or(Some(told))),
-                    HookFailurePolicy::Escalate => self.request_person(owed, feedback, told),
+                    HookFailurePolicy::Block if unstarted => self.messages.push(message),
+                    HookFailurePolicy::Ignore => self.messages.push(message),
+                    HookFailurePolicy::Block => self.record_objection(owed, feedback.or(Some(message))),
+                    HookFailurePolicy::Escalate => self.request_person(owed, feedback, message),
                 }
             }
             HookOutcome::Cancelled | HookOutcome::Interrupted => {
@@ -187,14 +187,14 @@ impl HookAnswers {
     fn record_objection(&mut self, owed: &HookEffect, feedback: Option<String>) {
         let usual = || unexplained_block_text(&owed.hook, Some(&owed.point));
         self.reasons.push((CallRuling::Block, feedback.unwrap_or_else(usual)));
-        self.objectors.push(ObjectingHook { hook: owed.hook.clone(), max_send_backs: owed.send_backs });
+        self.objectors.push(BlockingBridgeHook { hook: owed.hook.clone(), max_send_backs: owed.send_backs });
     }
 
     /// Asks the person before a tool is used. At other points the person can only be told.
-    fn request_person(&mut self, owed: &HookEffect, feedback: Option<String>, told: String) {
+    fn request_person(&mut self, owed: &HookEffect, feedback: Option<String>, message: String) {
         match owed.point {
-            HookPoint::PreToolUse => self.reasons.push((CallRuling::Ask, feedback.unwrap_or(told))),
-            _ => self.messages.push(told),
+            HookPoint::PreToolUse => self.reasons.push((CallRuling::Ask, feedback.unwrap_or(message))),
+            _ => self.messages.push(message),
         }
     }
 

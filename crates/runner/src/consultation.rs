@@ -42,7 +42,7 @@ impl<'a> EffectRunner<'a> {
         (time, silence): (Duration, Option<Duration>),
         task: Option<TaskId>,
     ) -> AgentConsultation<'a> {
-        let told: Vec<(&str, OsString)> = vec![
+        let variables: Vec<(&str, OsString)> = vec![
             ("WINDLASS_RUN", OsString::new()),
             ("WINDLASS_DEBT", OsString::new()),
             ("WINDLASS_SESSION", OsString::new()),
@@ -56,7 +56,7 @@ impl<'a> EffectRunner<'a> {
         agent.setup.judged_directory = Some(directory.to_owned());
         let request = PromptRequest {
             directory: directory.to_owned(),
-            environment: overlay_environment(&agent.build_environment(&self.settings.environment), told),
+            environment: overlay_environment(&agent.build_environment(&self.settings.environment), variables),
             tools: None,
             conversation: None,
             used: AgentUsage::default(),

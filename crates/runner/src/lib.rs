@@ -62,7 +62,7 @@ pub use delivery_settings::DeliverySettings;
 pub use effect_runner::{AnswerLinkMaker, EffectRunner, HookFinder, RunnerSettings, WorkflowFinder};
 pub use error::RunError;
 pub use gatekeepers::GatekeeperSettings;
-pub use hook::pipeline::{ManualMergeOutcome, MergeChecks, MergeSeal};
+pub use hook::pipeline::{ManualMergeOutcome, MergeChecks, MergeProof};
 pub use protected::{ProtectedFiles, ProtectedFilesError};
 pub use refresh::BaseComparison;
 pub use runner_env::{RunnerEnv, RunnerEvent};

@@ -25,7 +25,7 @@ use crate::protected::{
     ProtectedFiles, changed_names, describe_difference, digest_file, is_attributes_file, list_changed_files,
     parent_link_name,
 };
-use crate::stacked_branches::{self, LowerTask};
+use crate::stacked_branches::{self, ParentStackTask};
 use crate::workspace_problem::explain_git_error;
 use crate::{EffectRunner, RunError};
 
@@ -90,7 +90,7 @@ impl<'a> ProtectedSnapshot<'a> {
 }
 
 impl EffectRunner<'_> {
-    /// Returns a report if a gate cannot be trusted: protected files have changed under this session, or may have.
+    /// Returns a report if a gate cannot be trusted: protected files have changed in this session, or may have.
     pub(crate) fn report_tampering(&self, session: Option<&Session>) -> Result<Option<HookReport>, RunError> {
         let Some((session, recorded)) = session.and_then(|session| Some((session, session.protected?))) else {
             return Ok(None);
@@ -115,7 +115,7 @@ impl EffectRunner<'_> {
             Ok(None) => return Ok(None),
             Err(_) if self.control.is_cancelled() => return Ok(Some(HookOutcome::Cancelled.into())),
             Ok(Some(files)) => {
-                format!("protected files have changed under this session, which needs a decision by a person: {files}")
+                format!("protected files have changed in this session: {files}")
             }
             Err(why) => format!("cannot tell whether protected files have changed: {why}"),
         };
@@ -127,7 +127,7 @@ impl EffectRunner<'_> {
     fn find_changed_files(
         &self,
         (workspace, head): (&Workspace, Option<&str>),
-        below: &[LowerTask],
+        below: &[ParentStackTask],
         before: &str,
     ) -> Result<Option<String>, String> {
         let (worktree, place) =
@@ -160,22 +160,22 @@ impl EffectRunner<'_> {
         &self,
         git: &GitClient<'_>,
         (workspace, head): (&Workspace, Option<&str>),
-        below: &[LowerTask],
+        below: &[ParentStackTask],
         recorded: &ProtectedSnapshot<'_>,
     ) -> Result<ProtectedComparison, Error> {
         let worktree = self.task_worktree(workspace)?;
         let own = |path: &Path| recorded.protected_path(path);
         let is_meant = |path: &Path| own(path).is_some();
         let names = |kept: &[BaselineFile]| kept.iter().filter_map(|file| own(&file.path)).collect::<BTreeSet<_>>();
-        let standing = self.find_work_origin(git, workspace, below)?;
+        let origin = self.find_work_origin(git, workspace, below)?;
         let counts = |path: &Path| own(path).or_else(|| recorded.attributes_above(path));
         let is_compared = |path: &Path| counts(path).is_some();
-        let all = git.baseline_files(&worktree.path, &standing.base, &is_compared)?;
+        let all = git.baseline_files(&worktree.path, &origin.base, &is_compared)?;
         let files: Vec<BaselineFile> = all.iter().filter(|file| is_meant(&file.path)).cloned().collect();
-        let began = if standing.base == standing.start {
+        let began = if origin.base == origin.start {
             files.clone()
         } else {
-            git.baseline_files(&worktree.path, &standing.start, &is_meant)?
+            git.baseline_files(&worktree.path, &origin.start, &is_meant)?
         };
         let mut changed = git.changed_since_baseline(&worktree.path, &files)?;
         let is_as_recorded = |path: &PathBuf| {
@@ -193,8 +193,8 @@ impl EffectRunner<'_> {
         }
         let (kept, mut ever) = (names(&files), names(&files));
         ever.extend(names(&began));
-        if standing.base != standing.start {
-            let made = git.commits_made_in(&worktree, &standing.start, &standing.base)?;
+        if origin.base != origin.start {
+            let made = git.commits_made_in(&worktree, &origin.start, &origin.base)?;
             let made: Vec<GitCommitId> = made.into_iter().map(|logged| logged.commit).collect();
             changed.extend(git.touched_files(&made)?);
         }
@@ -219,7 +219,7 @@ impl EffectRunner<'_> {
         &self,
         git: &GitClient<'_>,
         workspace: &Workspace,
-        below: &[LowerTask],
+        below: &[ParentStackTask],
     ) -> Result<WorkOrigin, Error> {
         let unknown = || Error::UnknownCommit { commit: workspace.base.clone() };
         let newest = git.last_seen_base(&BranchName::new(&workspace.base)?)?.ok_or_else(unknown)?;

@@ -12,7 +12,7 @@ use windlass_engine::{EngineLimits, GateFinding, Task, Workspace};
 use windlass_hooks::{clean_output, excerpt_text};
 use windlass_vcs::git::{BaseBranch, BranchRebaseOutcome, Error, GitClient, GitCommitId, Worktree};
 
-use crate::stacked_branches::{self, LowerTask};
+use crate::stacked_branches::{self, ParentStackTask};
 use crate::wording::list_file_names;
 use crate::workspace::{WorkStack, commit_message};
 use crate::workspace_problem::{WorkspaceProblem, explain_git_error};
@@ -93,7 +93,7 @@ impl EffectRunner<'_> {
         git: &GitClient<'_>,
         workspace: &Workspace,
         base: &BaseBranch,
-        below: &[LowerTask],
+        below: &[ParentStackTask],
     ) -> Result<Option<BaseConflict>, Error> {
         if stacked_branches::first_unmerged(git, workspace, below, &base.commit)?.is_some() {
             return Ok(None);
@@ -179,7 +179,7 @@ impl EffectRunner<'_> {
         git: &GitClient<'_>,
         task: &Task,
         workspace: &mut Workspace,
-        ((base, stack), below): ((&BaseBranch, &WorkStack), &[LowerTask]),
+        ((base, stack), below): ((&BaseBranch, &WorkStack), &[ParentStackTask]),
     ) -> Result<RefreshOutcome, Error> {
         let worktree = &self.task_worktree(workspace)?;
         let shown = || format!("rebased the worktree onto {} ({})", base.display_name(), base.commit.short_id());
@@ -227,7 +227,7 @@ fn is_untouched(
     git: &GitClient<'_>,
     worktree: &Worktree,
     workspace: &Workspace,
-    (base, below): (&BaseBranch, &[LowerTask]),
+    (base, below): (&BaseBranch, &[ParentStackTask]),
 ) -> Result<bool, Error> {
     let own = stacked_branches::own_work_base(git, workspace, below, &base.commit)?;
     if git.read_branch_work(&worktree.branch, &own)?.commits > 0 {

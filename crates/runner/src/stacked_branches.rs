@@ -7,11 +7,11 @@ use windlass_vcs::git::{BranchName, Error, GitClient, GitCommitId};
 
 /// A task that another one is stacked on, and whose work is not merged as far as the log knows.
 #[derive(Debug, Clone)]
-pub struct LowerTask {
+pub struct ParentStackTask {
     task: Task,
 }
 
-impl LowerTask {
+impl ParentStackTask {
     /// Describes the state of this task for work that is stacked on it.
     pub(crate) fn describe_state(&self) -> String {
         let why = match (self.task.state, &self.task.change) {
@@ -42,10 +42,10 @@ impl LowerTask {
 }
 
 /// Returns the tasks that a workspace is stacked on, without those that Windlass has merged.
-pub fn unmerged_lower_tasks(view: &dyn StateView, workspace: &Workspace) -> ViewResult<Vec<LowerTask>> {
+pub fn unmerged_lower_tasks(view: &dyn StateView, workspace: &Workspace) -> ViewResult<Vec<ParentStackTask>> {
     let mut found = Vec::new();
     for id in &workspace.stacked_on {
-        found.extend(view.find_task(*id)?.filter(is_unmerged).map(|task| LowerTask { task }));
+        found.extend(view.find_task(*id)?.filter(is_unmerged).map(|task| ParentStackTask { task }));
     }
     Ok(found)
 }
@@ -71,9 +71,9 @@ pub fn own_work_start(workspace: &Workspace) -> Result<Option<GitCommitId>, Erro
 pub fn first_unmerged<'b>(
     git: &GitClient<'_>,
     workspace: &Workspace,
-    below: &'b [LowerTask],
+    below: &'b [ParentStackTask],
     base: &GitCommitId,
-) -> Result<Option<&'b LowerTask>, Error> {
+) -> Result<Option<&'b ParentStackTask>, Error> {
     if below.is_empty() {
         return Ok(None);
     }
@@ -101,7 +101,7 @@ pub fn first_unmerged<'b>(
 pub fn own_work_base(
     git: &GitClient<'_>,
     workspace: &Workspace,
-    below: &[LowerTask],
+    below: &[ParentStackTask],
     newest: &GitCommitId,
 ) -> Result<GitCommitId, Error> {
     let head = git.branch_tip(&BranchName::new(&workspace.branch)?)?.filter(|_| !workspace.stacked_on.is_empty());

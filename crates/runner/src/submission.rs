@@ -51,7 +51,7 @@ impl Runner<'_> {
         }
         let Some(workspace) = &session.workspace else { return Err(RunError::Stuck(session.name.clone())) };
         let task = self.load_session_task(session)?;
-        let moved = match session.resumes {
+        let moved = match session.resumes_at_gate {
             true => self.effects.move_judged_work(&task, workspace)?,
             false => RefreshOutcome::Unchanged,
         };
@@ -59,14 +59,14 @@ impl Runner<'_> {
         // A hook whose block was overruled would only block the work again.
         let is_let_pass =
             matches!(&session.phase, SessionPhase::Settled(AfterIteration::Close(closing)) if closing.reason.is_some());
-        let is_compared = !session.resumes && !is_let_pass && self.has_judges_of_turns(Some(&task));
+        let is_compared = !session.resumes_at_gate && !is_let_pass && self.has_judges_of_turns(Some(&task));
         // Before the commit, since the digest of the files changes with it.
         let is_changed = is_compared && self.has_changed_since_turn(session)?;
         moved.into_messages().0.iter().for_each(|words| (self.effects.env.observe)(crate::RunnerEvent::Note(words)));
         // Work that only waits for a gate stays as it was judged.
-        let must_fit = !session.resumes && self.was_told_of_conflict(&task)?;
+        let must_fit = !session.resumes_at_gate && self.was_told_of_conflict(&task)?;
         let compared = is_compared && !is_changed;
-        let readied = match self.load_worktree_content(workspace, &task, (must_fit, compared))? {
+        let check = match self.load_worktree_content(workspace, &task, (must_fit, compared))? {
             Ok(found) => {
                 let name = session.name.clone();
                 if let Some(note) = describe_stray_commits(&task, &found.stray_commits) {
@@ -86,7 +86,7 @@ impl Runner<'_> {
                         let BranchWork { head, files, .. } = &found.work;
                         let files = u32::try_from(files.len()).unwrap_or(u32::MAX);
                         let work = SubmittedWork { head: head.to_string(), commits: found.work.commit_count(), files };
-                        let changed = is_changed.then(|| "files have changed while they judged".to_owned());
+                        let changed = is_changed.then(|| "files have changed while the stop hooks judged".to_owned());
                         if let Some(beside) = &found.beside_commit.clone().or(changed) {
                             let note = format!(
                                 "{}: stop hooks judge {} in a fresh checkout: {beside}",
@@ -117,7 +117,7 @@ impl Runner<'_> {
                 return self.stop_session(&session.name, SessionEndKind::Error, Some(explain_git_error(&error)));
             }
         };
-        self.commit_submission(session, readied)
+        self.commit_submission(session, check)
     }
 
     /// Submits the agent's last output as a report, and tells people about its other changes.
@@ -175,8 +175,8 @@ impl Runner<'_> {
         })
     }
 
-    fn commit_submission(&mut self, session: &Session, readied: SubmissionCheck) -> Result<(), RunError> {
-        match self.commit_command(&Command::SubmitWork { name: session.name.clone(), readied }) {
+    fn commit_submission(&mut self, session: &Session, check: SubmissionCheck) -> Result<(), RunError> {
+        match self.commit_command(&Command::SubmitWork { name: session.name.clone(), check }) {
             // The session was cancelled, or the task was taken away, at this very moment.
             Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalSession { .. })))
                 if self.load_session(&session.name)?.next_action() != NextAction::Work =>
@@ -280,11 +280,11 @@ impl Runner<'_> {
         if found.unrecorded_merges.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(None);
         }
-        let told = self.commits_of_earlier_notices(task)?;
+        let noticed = self.commits_of_earlier_notices(task)?;
         let (base, id, at) = (found.base.display_name(), task.id, &found.base.commit);
         let past_us = match &found.unrecorded_merges {
             Ok(past_us) => past_us,
-            Err(_) if told.contains(at.as_str()) => return Ok(None),
+            Err(_) if noticed.contains(at.as_str()) => return Ok(None),
             Err(why) => {
                 let reason = format!(
                     "cannot tell whether {base} has unjudged work of this task: {why}. Look at the commits of \
@@ -294,7 +294,7 @@ impl Runner<'_> {
                 return Ok(Some(PersonNotice { reason, commits: vec![at.to_string()] }));
             }
         };
-        let news = past_us.iter().take_while(|logged| !told.contains(logged.commit.as_str())).count();
+        let news = past_us.iter().take_while(|logged| !noticed.contains(logged.commit.as_str())).count();
         // Without other work, a person has to decide about the task.
         if news == 0 && found.work.commit_count() > 0 {
             return Ok(None);
@@ -323,17 +323,17 @@ impl Runner<'_> {
             EventFilter { types: vec![EventType::TaskBlocked], task: Some(task.id), ..EventFilter::default() };
         // The end of a session with a given task has the notice instead.
         let stopping = EventFilter { types: vec![EventType::SessionStopping], ..EventFilter::default() };
-        let mut told = HashSet::new();
+        let mut noticed = HashSet::new();
         for filter in [blocked, stopping] {
             for record in self.effects.store.read_events_back(&filter, None, usize::MAX)? {
                 match record.envelope.event {
-                    Event::TaskBlocked(blocked) => told.extend(blocked.commits),
-                    Event::SessionStopping(stopping) => told.extend(stopping.commits),
+                    Event::TaskBlocked(blocked) => noticed.extend(blocked.commits),
+                    Event::SessionStopping(stopping) => noticed.extend(stopping.commits),
                     _ => {}
                 }
             }
         }
-        Ok(told)
+        Ok(noticed)
     }
 }
 

@@ -53,7 +53,7 @@ fn read_project_file(root: &Path, name: &str) -> Option<String> {
 }
 
 /// The message of a `run_tests` step without a command.
-pub const NO_TESTS: &str = "the project shows no tests; `test_command` names them";
+pub const NO_TESTS: &str = "cannot find a test command; set `test_command`";
 
 /// Returns the report of tests that ran: failing tests block, whatever their exit code is. Tests that could not start keep their
 /// outcome.
@@ -62,7 +62,7 @@ pub fn judge_test_report(report: HookReport, command: &str) -> HookReport {
     match failed && report.feedback.is_some() && !report.unstarted {
         true => HookReport {
             outcome: HookOutcome::Block,
-            feedback: report.feedback.map(|told| format!("`{command}` fails. Fix what it reports.\n\n{told}")),
+            feedback: report.feedback.map(|feedback| format!("`{command}` fails. Fix what it reports.\n\n{feedback}")),
             ..report
         },
         false => report,

@@ -253,7 +253,7 @@ impl Runner<'_> {
     }
 
     fn turn_environment(&self, session: &Session, turn: &AgentTurn) -> Environment {
-        let told: Vec<(&str, OsString)> = vec![
+        let variables: Vec<(&str, OsString)> = vec![
             ("WINDLASS_SESSION", session.name.as_str().into()),
             ("WINDLASS_ITERATION", session.iteration.to_string().into()),
             ("WINDLASS_TASK_ID", session.task.map(|id| id.to_string()).unwrap_or_default().into()),
@@ -261,7 +261,7 @@ impl Runner<'_> {
             ("WINDLASS_PROJECT_DIR", self.effects.settings.project.clone().into()),
             ("WINDLASS_TRUSTED", self.trusted_variable().into()),
         ];
-        overlay_environment(&self.agent.build_environment(&self.effects.settings.environment), told)
+        overlay_environment(&self.agent.build_environment(&self.effects.settings.environment), variables)
     }
 }
 

@@ -19,7 +19,7 @@ use windlass_vcs::git::{
 };
 
 use crate::refresh::RefreshOutcome;
-use crate::stacked_branches::{self, LowerTask};
+use crate::stacked_branches::{self, ParentStackTask};
 use crate::workspace_problem::{WorkspaceError, WorkspaceProblem};
 use crate::{EffectRunner, RunError, Runner, RunnerEvent};
 
@@ -57,7 +57,7 @@ impl WorkStack {
 
 /// Action for a worktree on an older base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BaseUpkeep {
+enum BaseRefreshPolicy {
     /// Move it onto the present base, because its task is taken up.
     Refresh,
     Leave,
@@ -163,14 +163,14 @@ impl EffectRunner<'_> {
 
     /// Makes sure that the worktree of a task exists.
     pub(crate) fn reopen_worktree(&self, task: &Task) -> Result<(), WorkspaceProblem> {
-        match self.open_worktree(task, BaseUpkeep::Leave) {
+        match self.open_worktree(task, BaseRefreshPolicy::Leave) {
             Ok(_) => Ok(()),
             Err(WorkspaceError::Task(why) | WorkspaceError::Outside(why)) => Err(why),
         }
     }
 
     /// Returns the tasks that a workspace is stacked on, without those that Windlass has merged.
-    pub(crate) fn load_lower_tasks(&self, workspace: &Workspace) -> Result<Vec<LowerTask>, RunError> {
+    pub(crate) fn load_lower_tasks(&self, workspace: &Workspace) -> Result<Vec<ParentStackTask>, RunError> {
         Ok(stacked_branches::unmerged_lower_tasks(&self.store.begin_snapshot()?, workspace)?)
     }
 
@@ -212,29 +212,29 @@ impl EffectRunner<'_> {
         Ok(stack)
     }
 
-    fn open_worktree(&self, task: &Task, upkeep: BaseUpkeep) -> Result<OpenedWorkspace, WorkspaceError> {
-        self.with_git(|git| self.open_worktree_with_git(git, task, upkeep))
+    fn open_worktree(&self, task: &Task, refresh_policy: BaseRefreshPolicy) -> Result<OpenedWorkspace, WorkspaceError> {
+        self.with_git(|git| self.open_worktree_with_git(git, task, refresh_policy))
     }
 
     fn open_worktree_with_git(
         &self,
         git: &GitClient<'_>,
         task: &Task,
-        upkeep: BaseUpkeep,
+        refresh_policy: BaseRefreshPolicy,
     ) -> Result<OpenedWorkspace, WorkspaceError> {
         let base = self.load_base(git)?;
         let known = task.workspace.clone();
-        let former = task.former.last();
-        let branch = match (&known, task.former.first()) {
+        let former = task.former_workspaces.last();
+        let branch = match (&known, task.former_workspaces.first()) {
             (Some(known), _) => BranchName::new(&known.branch)?,
-            (None, Some(first)) => BranchName::new(&format!("{}-{}", first.branch, task.former.len() + 1))?,
+            (None, Some(first)) => BranchName::new(&format!("{}-{}", first.branch, task.former_workspaces.len() + 1))?,
             (None, None) => BranchName::new(&branch_name(task))?,
         };
         let name = branch.as_str().trim_start_matches("windlass/").replace('/', "-");
         let is_begun = known.is_some() || former.is_some();
-        let stacked = match upkeep {
-            BaseUpkeep::Leave if is_begun => WorkStack::default(),
-            BaseUpkeep::Leave | BaseUpkeep::Refresh => self.load_work_stack(task, git, &base.commit)?,
+        let stacked = match refresh_policy {
+            BaseRefreshPolicy::Leave if is_begun => WorkStack::default(),
+            BaseRefreshPolicy::Leave | BaseRefreshPolicy::Refresh => self.load_work_stack(task, git, &base.commit)?,
         };
         let left = former.map(|former| git.branch_tip(&BranchName::new(&former.branch)?)).transpose()?.flatten();
         let start: Vec<GitCommitId> = match left {
@@ -271,9 +271,11 @@ impl EffectRunner<'_> {
             },
             protected: known.as_ref().or(former).and_then(|earlier| earlier.protected),
         };
-        let refreshed = match upkeep {
-            BaseUpkeep::Refresh if is_begun => self.refresh_worktree(git, task, &mut workspace, (&base, &stacked))?,
-            BaseUpkeep::Refresh | BaseUpkeep::Leave => RefreshOutcome::Unchanged,
+        let refreshed = match refresh_policy {
+            BaseRefreshPolicy::Refresh if is_begun => {
+                self.refresh_worktree(git, task, &mut workspace, (&base, &stacked))?
+            }
+            BaseRefreshPolicy::Refresh | BaseRefreshPolicy::Leave => RefreshOutcome::Unchanged,
         };
         let stale =
             base.stale.map(|why| format!("the work starts from the last known state of {}: {why}", base.branch));
@@ -295,7 +297,7 @@ impl EffectRunner<'_> {
         let look = look.map_err(|error| {
             WorkspaceError::Outside(WorkspaceProblem::from_cause(format!("cannot watch the protected files: {error}")))
         })?;
-        let is_begun = task.workspace.is_some() || !task.former.is_empty();
+        let is_begun = task.workspace.is_some() || !task.former_workspaces.is_empty();
         if is_begun { Ok(Some(self.leave_out_kept_files(workspace, &look)?)) } else { Ok(Some(look)) }
     }
 }
@@ -305,7 +307,7 @@ impl Runner<'_> {
     pub(crate) fn open_workspace(&mut self, session: &Session) -> Result<(), RunError> {
         let name = session.name.clone();
         let task = self.load_session_task(session)?;
-        let opened = self.effects.open_worktree(&task, BaseUpkeep::Refresh).and_then(|opened| {
+        let opened = self.effects.open_worktree(&task, BaseRefreshPolicy::Refresh).and_then(|opened| {
             let protected = self.effects.snapshot_protected_files(session, &task, &opened.workspace)?;
             Ok((opened, protected))
         });
@@ -352,7 +354,7 @@ impl Runner<'_> {
     /// Moves the worktree of a session that another process has left onto the present base. Work that a gate has judged, or is about
     /// to judge, stays.
     pub(crate) fn refresh_workspace(&mut self, session: &Session) -> Result<(), RunError> {
-        let is_at_work = session.held_epoch().is_some() && !session.resumes && session.stopping.is_none();
+        let is_at_work = session.held_epoch().is_some() && !session.resumes_at_gate && session.stopping.is_none();
         let is_judged = match session.phase {
             SessionPhase::Pipeline(_)
             | SessionPhase::Judging(..)
@@ -366,7 +368,7 @@ impl Runner<'_> {
         }
         let task = self.load_session_task(session)?;
         // A problem here is a problem of the work, too, and is reported there.
-        let Ok(opened) = self.effects.open_worktree(&task, BaseUpkeep::Refresh) else { return Ok(()) };
+        let Ok(opened) = self.effects.open_worktree(&task, BaseRefreshPolicy::Refresh) else { return Ok(()) };
         let has_moved = !matches!(opened.refreshed, RefreshOutcome::Left(_));
         let (Some(said), feedback) = opened.refreshed.into_messages() else { return Ok(()) };
         (self.effects.env.observe)(RunnerEvent::Note(&said));
@@ -390,11 +392,11 @@ impl Runner<'_> {
             return Ok(true);
         };
         let worktree = self.effects.settings.delivery.worktrees.join(&workspace.name);
-        let standing = match worktree.join(".git").exists() {
+        let restored = match worktree.join(".git").exists() {
             true => self.effects.create_project_directory(&worktree).map_err(WorkspaceError::Task),
             false => self.restore_worktree(&self.load_session_task(session)?, workspace),
         };
-        match standing {
+        match restored {
             Ok(()) => Ok(true),
             Err(_) if self.effects.control.is_cancelled() => Ok(true),
             Err(WorkspaceError::Task(reason) | WorkspaceError::Outside(reason)) => {
@@ -410,7 +412,7 @@ impl Runner<'_> {
     /// Creates a removed worktree again, and reports it to the observer.
     fn restore_worktree(&mut self, task: &Task, workspace: &Workspace) -> Result<(), WorkspaceError> {
         let tip = self.effects.with_git(|git| git.branch_tip(&BranchName::new(&workspace.branch)?))?;
-        self.effects.open_worktree(task, BaseUpkeep::Leave)?;
+        self.effects.open_worktree(task, BaseRefreshPolicy::Leave)?;
         let (id, Workspace { name, branch, .. }) = (task.id, workspace);
         let note = match tip {
             Some(_) => format!("{id}: its worktree {name} was removed, and is made again from {branch}"),

@@ -27,7 +27,7 @@ pub fn find_leftover_tasks<V: StateView>(worktrees: &Path, view: &V) -> Result<V
     let ids: BTreeSet<TaskId> = found.filter_map(|entry| task_of_name(entry.file_name().to_str()?)).collect();
     let mut left = Vec::new();
     for id in ids {
-        left.extend(view.find_task(id)?.filter(|task| branch_fate(task).is_some()));
+        left.extend(view.find_task(id)?.filter(|task| branch_disposal(task).is_some()));
     }
     // The directory may belong to something else.
     left.retain(|task| task.workspace.as_ref().is_some_and(|place| worktrees.join(&place.name).is_dir()));
@@ -41,7 +41,7 @@ pub fn task_of_name(name: &str) -> Option<TaskId> {
 }
 
 /// Returns what happens to the branch of a task that needs no worktree any more.
-fn branch_fate(task: &Task) -> Option<BranchDisposal> {
+fn branch_disposal(task: &Task) -> Option<BranchDisposal> {
     let merged = task.change.as_ref().is_some_and(|change| change.merged.is_some());
     match task.state {
         // A squashed change is in no commit of its branch, but the log knows that it is merged.
@@ -65,7 +65,7 @@ fn remote_branch_name(task: &Task, worktree: &Worktree) -> Result<BranchName, Er
 impl EffectRunner<'_> {
     /// Removes the worktree and the branch of a task that is merged or deleted, as far as nothing is lost with it.
     pub fn remove_task_worktree(&mut self, task: &Task) -> Result<(), Error> {
-        let (Some(workspace), Some(branch)) = (&task.workspace, branch_fate(task)) else { return Ok(()) };
+        let (Some(workspace), Some(branch)) = (&task.workspace, branch_disposal(task)) else { return Ok(()) };
         let worktree = self.task_worktree(workspace)?;
         let is_there = fs::symlink_metadata(&worktree.path).is_ok();
         if !is_there && branch == BranchDisposal::Keep {
@@ -130,7 +130,7 @@ impl EffectRunner<'_> {
             branches.iter().filter_map(|(branch, _)| task_of_name(branch.as_str())).filter(|id| !known.contains(id))
         {
             let task = self.store.begin_snapshot()?.find_task(id)?;
-            left.extend(task.filter(|task| branch_fate(task) == Some(BranchDisposal::Delete)));
+            left.extend(task.filter(|task| branch_disposal(task) == Some(BranchDisposal::Delete)));
         }
         left.retain(|task| task.workspace.as_ref().is_none_or(|place| !in_use.contains(&place.name)));
         swept.extend(self.sweep_former_worktrees(&branches, in_use)?);
@@ -165,7 +165,7 @@ impl EffectRunner<'_> {
             let Some(task) = self.store.begin_snapshot()?.find_task(id)? else { continue };
             let is_it = |place: &&Workspace| place.branch == branch.as_str() && !in_use.contains(&place.name);
             let is_there = |place: &&Workspace| self.settings.delivery.worktrees.join(&place.name).is_dir();
-            if let Some(former) = task.former.iter().filter(is_it).find(is_there) {
+            if let Some(former) = task.former_workspaces.iter().filter(is_it).find(is_there) {
                 swept.push((id, self.remove_lost_worktree(&task, former).map_err(|error| explain_git_error(&error))));
             }
         }
@@ -193,7 +193,7 @@ impl Runner<'_> {
             return Ok(());
         };
         let task = self.load_session_task(session)?;
-        if task.former.contains(workspace)
+        if task.former_workspaces.contains(workspace)
             && let Err(error) = self.effects.remove_lost_worktree(&task, workspace)
         {
             let said = format!("the work in {} stays there: {}", workspace.name, explain_git_error(&error));

@@ -16,7 +16,7 @@ pub enum StoreError {
     /// A commit into a removed file would be lost.
     #[error("the store {} was removed or replaced while it was in use", .0.display())]
     Replaced(PathBuf),
-    #[error("the store {} is a link, which is not followed", .0.display())]
+    #[error("cannot open the store {}: it is a symbolic link", .0.display())]
     Linked(PathBuf),
     #[error("{} is not a regular file, as every file of a store is", .0.display())]
     NoFile(PathBuf),
@@ -43,24 +43,24 @@ pub enum StoreError {
     Damaged { path: PathBuf, seq: Seq },
     #[error("event {seq} of {} does not match the chain", path.display())]
     BrokenChain { path: PathBuf, seq: Seq },
-    #[error("event {seq} of {} cannot be read", path.display())]
+    #[error("cannot read event {seq} of {}", path.display())]
     Undecodable { path: PathBuf, seq: Seq, source: DecodeError },
-    #[error("the log {} contradicts itself", path.display())]
+    #[error("cannot replay the log {}", path.display())]
     InvalidEvent { path: PathBuf, source: ApplyError },
     #[error("the store {} is damaged", path.display())]
     Corrupt { path: PathBuf, source: rusqlite::Error },
     #[error("the write-ahead log of {} is damaged: commits after event {last} cannot be read", path.display())]
     LostCommits { path: PathBuf, last: Seq },
-    #[error("there is no space left for the store {}", path.display())]
+    #[error("cannot write the store {}: the disk is full", path.display())]
     Full { path: PathBuf, source: rusqlite::Error },
-    #[error("the store {} cannot be written to", .0.display())]
+    #[error("cannot write the store {}", .0.display())]
     ReadOnly(PathBuf),
-    #[error("the store {} is busy: another process has been writing to it for {seconds} s", path.display())]
+    #[error("cannot write the store {}: another process has been writing for {seconds} s", path.display())]
     Busy { path: PathBuf, seconds: u64 },
     /// The log decides: the rows can be folded from it anew.
-    #[error("a row of the store {} cannot be read", path.display())]
+    #[error("cannot read a row of the store {}", path.display())]
     BadRow { path: PathBuf, source: rusqlite::Error },
-    #[error("the disk did not say whether the commit is durable")]
+    #[error("cannot tell whether the commit is durable: the disk reported an error")]
     OutcomeUnknown { source: Option<Box<dyn std::error::Error + Send + Sync>> },
     #[error("cannot use the store {}", path.display())]
     Sqlite { path: PathBuf, source: rusqlite::Error },

@@ -26,7 +26,7 @@ static ARMED_FAILPOINT: OnceLock<ArmedFailpoint> = OnceLock::new();
 
 /// Arms one failpoint for the rest of the process: `NAME=kill` or `NAME=error`, and `NAME=kill@3` for the third pass alone.
 /// Does nothing in a release build.
-pub fn arm(text: &str) {
+pub fn arm_failpoint(text: &str) {
     let Some((name, what)) = text.split_once('=') else { return };
     let (what, nth) = match what.split_once('@').map(|(what, nth)| (what, nth.parse())) {
         None => (what, None),

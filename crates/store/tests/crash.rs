@@ -43,7 +43,7 @@ fn start_child_test(temp_store: &TempStore, test: &str, commits: u64, fail: &str
 #[test]
 fn child_appends_and_acknowledges_requested_commits() {
     let Some(path) = std::env::var_os(STORE_VARIABLE).map(PathBuf::from) else { return };
-    failpoint::arm(&std::env::var(FAIL_VARIABLE).unwrap());
+    failpoint::arm_failpoint(&std::env::var(FAIL_VARIABLE).unwrap());
     let commits: u64 = std::env::var(COMMITS_VARIABLE).unwrap().parse().unwrap();
     let mut store = SqliteStore::open(&path, Lifetime::Command).unwrap();
     let mut worst = Duration::ZERO;
@@ -170,7 +170,7 @@ fn command_with_unknown_commit_outcome_is_found_and_acknowledged_once() {
 #[test]
 fn child_is_not_told() {
     let Some(path) = std::env::var_os(STORE_VARIABLE).map(PathBuf::from) else { return };
-    failpoint::arm(&std::env::var(FAIL_VARIABLE).unwrap());
+    failpoint::arm_failpoint(&std::env::var(FAIL_VARIABLE).unwrap());
     let mut store = SqliteStore::open(&path, Lifetime::Command).unwrap();
     let commit = {
         let (rules, origin, command) = (engine_rules(), command_origin(), create_dependent_task("appended", &[1, 2]));

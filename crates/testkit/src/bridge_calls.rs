@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use windlass_engine::{
-    BridgeCall, BridgeCaller, CallRuling, CallVerdict, Event, EventRecord, HookPoint, ObjectingHook,
+    BlockingBridgeHook, BridgeCall, BridgeCaller, CallRuling, CallVerdict, Event, EventRecord, HookPoint,
 };
 
 /// Generates one of two conversations.
@@ -44,7 +44,7 @@ pub fn arbitrary_verdict() -> impl Strategy<Value = CallVerdict> {
         CallVerdict {
             ruling,
             reason,
-            objectors: vec![ObjectingHook { hook: "check".to_owned(), max_send_backs }],
+            objectors: vec![BlockingBridgeHook { hook: "check".to_owned(), max_send_backs }],
             max_retries,
             told: None,
         }

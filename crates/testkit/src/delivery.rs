@@ -56,6 +56,6 @@ pub fn gate_steps() -> impl Strategy<Value = StepAction> {
             StepAction::Fixed(Command::OpenWorkspace { name, workspace: sample_workspace(), reused, protected, feedback })
         }),
         1 => arbitrary_session().prop_map(|name| StepAction::Fixed(Command::LeaveToPerson { name, reason: "look".to_owned(), commits: vec!["0a1b".to_owned()] })),
-        1 => (arbitrary_session(), arbitrary_submission()).prop_map(|(name, readied)| StepAction::Fixed(Command::SubmitWork { name, readied })),
+        1 => (arbitrary_session(), arbitrary_submission()).prop_map(|(name, check)| StepAction::Fixed(Command::SubmitWork { name, check })),
     ]
 }

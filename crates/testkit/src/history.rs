@@ -107,7 +107,7 @@ pub struct OutsideReply {
     /// The answer of a person.
     pub gate_answer: GateAnswer,
     /// The work of the agent.
-    pub readied: SubmissionCheck,
+    pub submission: SubmissionCheck,
     /// The report of a hook about the change of its task.
     pub change: Option<ChangeFact>,
     /// The new head of work that a hook has moved.
@@ -319,7 +319,7 @@ fn next_session_command(view: &dyn StateView, name: &SessionName, answer: &Outsi
             protected: None,
             feedback: None,
         },
-        Some(NextAction::Work) => Command::SubmitWork { name: name.clone(), readied: answer.readied.clone() },
+        Some(NextAction::Work) => Command::SubmitWork { name: name.clone(), check: answer.submission.clone() },
         Some(NextAction::Decision | NextAction::WaitUntil(_)) => Command::AdvanceSession { name: name.clone() },
         Some(NextAction::Nothing) | None => stop_session(name.clone(), SessionEndKind::Cancelled),
     })

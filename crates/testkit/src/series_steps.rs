@@ -42,9 +42,9 @@ pub struct SeriesFinding {
 
 impl SeriesStep {
     pub fn to_command(&self, view: &dyn StateView, task: TaskId) -> ViewResult<Command> {
-        let drive = view.find_task(task)?.map(|task| task.drive).unwrap_or_default();
+        let evaluation = view.find_task(task)?.map(|task| task.evaluation).unwrap_or_default();
         let (series, iteration) =
-            drive.series.as_ref().map_or((SeriesId(1), 1), |series| (series.id, series.iteration));
+            evaluation.series.as_ref().map_or((SeriesId(1), 1), |series| (series.id, series.iteration));
         Ok(match self {
             Self::Register { enabled } => {
                 let new = NewStopHook { hook: StopHook::Default, enabled: *enabled, metadata: Map::new() };
@@ -52,13 +52,13 @@ impl SeriesStep {
             }
             Self::Clear => Command::ClearHooks { task, hook: None },
             Self::Switch { enabled } => {
-                let hook = drive.hooks.first().map_or(HookId(1), |hook| hook.id);
+                let hook = evaluation.hooks.first().map_or(HookId(1), |hook| hook.id);
                 Command::SwitchHook { task, hook, enabled: *enabled }
             }
             Self::Start(new) => Command::StartSeries { task, new: new.clone() },
             Self::Judge(finding) => {
-                let hooks = drive.hooks.iter().map(|hook| hook.id).collect();
-                let first = drive.hooks.iter().find(|hook| hook.enabled).map(|hook| hook.id);
+                let hooks = evaluation.hooks.iter().map(|hook| hook.id).collect();
+                let first = evaluation.hooks.iter().find(|hook| hook.enabled).map(|hook| hook.id);
                 let ruling = StopRuling {
                     checkpoint_data: finding.checkpoint_data.clone(),
                     ..StopRuling::new(finding.action, "looked")

@@ -55,13 +55,13 @@ pub fn gate_histories(steps: usize) -> impl Strategy<Value = Vec<HistoryStep>> {
     let new = || HistoryStep::from(StepAction::Fixed(Command::CreateTask(sample_task())));
     // Only the gates limit these sessions.
     let completion = || generous_terms().prop_map(|terms| SessionTerms { completion: CompletionMode::Gate, ..terms });
-    let grounds = || prop_oneof![1 => Just(WorkspaceMode::InPlace), 4 => Just(WorkspaceMode::Worktrees)];
-    let first = session_starts_with(completion(), grounds()).prop_map(HistoryStep::from);
+    let workspace_mode = || prop_oneof![1 => Just(WorkspaceMode::InPlace), 4 => Just(WorkspaceMode::Worktrees)];
+    let first = session_starts_with(completion(), workspace_mode()).prop_map(HistoryStep::from);
     let go_on =
         (arbitrary_session(), cooperative_reply()).prop_map(|(name, answer)| StepAction::ContinueSession(name, answer));
     let action = prop_oneof![
         40 => go_on,
-        2 => session_starts_with(completion(), grounds()),
+        2 => session_starts_with(completion(), workspace_mode()),
         2 => gate_steps(),
         1 => arbitrary_session().prop_map(say_step),
         1 => (arbitrary_task_id(), any::<bool>()).prop_map(|(id, late)| StepAction::ExpireLease { id, late }),
@@ -117,7 +117,7 @@ fn start_worktree_session(name: &str) -> StepAction {
         task: Some(TaskId(1)),
         goal: None,
         work: WorkSource::Given,
-        grounds: WorkspaceMode::Worktrees,
+        workspace_mode: WorkspaceMode::Worktrees,
         config: "hooks: {}".to_owned(),
         protected: None,
         agent: "command:true".to_owned(),
@@ -325,7 +325,7 @@ fn session_starts() -> impl Strategy<Value = StepAction> {
 
 fn session_starts_with(
     terms: impl Strategy<Value = SessionTerms>,
-    grounds: impl Strategy<Value = WorkspaceMode>,
+    workspace_mode: impl Strategy<Value = WorkspaceMode>,
 ) -> impl Strategy<Value = StepAction> {
     let config = select(vec!["hooks: {}", "hooks: {stop: []}"]);
     let work = prop_oneof![
@@ -338,10 +338,10 @@ fn session_starts_with(
     let agent = select(vec!["command:true", "command:false"]);
     // Mostly the owner of the hooks, which the session then waits for.
     let owner = prop_oneof![3 => Just(owner_name("w1")), 1 => arbitrary_owner()];
-    let place = (work, grounds);
+    let place = (work, workspace_mode);
     let agent = (agent, prop_oneof![3 => Just(false), 1 => Just(true)]);
     (arbitrary_session(), place, config, agent, terms, owner).prop_map(
-        |(name, (work, grounds), config, agent, terms, owner)| {
+        |(name, (work, workspace_mode), config, agent, terms, owner)| {
             let (agent, fresh) = agent;
             let (task, goal, work) = work;
             let (agent, config) = (agent.to_owned(), config.to_owned());
@@ -350,7 +350,7 @@ fn session_starts_with(
                 task,
                 goal,
                 work,
-                grounds,
+                workspace_mode,
                 config,
                 protected: None,
                 agent,
@@ -371,9 +371,22 @@ fn arbitrary_reply() -> impl Strategy<Value = OutsideReply> {
     let said = (outcome, option::weighted(0.5, feedback));
     let done = (arbitrary_submission(), arbitrary_change(), arbitrary_moved_head(), any::<bool>());
     (said, arbitrary_promise(), prop::bool::weighted(0.35), arbitrary_actions(), arbitrary_gate_answer(), done)
-        .prop_map(|((outcome, feedback), promise, fails, actions, gate_answer, (readied, change, head, unstarted))| {
-            OutsideReply { outcome, feedback, promise, fails, actions, gate_answer, readied, change, head, unstarted }
-        })
+        .prop_map(
+            |((outcome, feedback), promise, fails, actions, gate_answer, (submission, change, head, unstarted))| {
+                OutsideReply {
+                    outcome,
+                    feedback,
+                    promise,
+                    fails,
+                    actions,
+                    gate_answer,
+                    submission,
+                    change,
+                    head,
+                    unstarted,
+                }
+            },
+        )
 }
 
 /// Generates mostly answers that let the work proceed.

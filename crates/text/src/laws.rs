@@ -4,8 +4,9 @@
 
 use unicode_width::UnicodeWidthStr;
 
-/// Cleaned text holds no character that a terminal obeys or that misleads a reader, and fits its width.
-pub fn shown(bytes: &[u8]) {
+/// Checks that cleaned text holds no character that a terminal obeys or that misleads a reader, and that it
+/// fits its width.
+pub fn check_terminal_text(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let line = crate::clean_line(&text);
     assert!(!line.contains(crate::is_unsafe_character), "{line:?}");
@@ -36,7 +37,7 @@ mod tests {
     use windlass_testkit::hostile::check_law;
 
     #[test]
-    fn shown_text_is_harmless() {
-        check_law("shown", super::shown);
+    fn terminal_text_is_harmless() {
+        check_law("terminal_text", super::check_terminal_text);
     }
 }

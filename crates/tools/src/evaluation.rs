@@ -226,7 +226,7 @@ fn add_draft(data: Value, context: &AgentContext) -> Value {
 
 /// Returns the phase of the last checkpoint.
 fn last_checkpoint_phase(store: &SqliteStore, task: &Task, now: Timestamp) -> Result<Option<String>, StoreError> {
-    let Some(last) = task.drive.live_checkpoints_at(now).next_back() else { return Ok(None) };
+    let Some(last) = task.evaluation.live_checkpoints_at(now).next_back() else { return Ok(None) };
     let record = store.read_event(Seq(last.id.0))?;
     Ok(record.and_then(|record| match record.envelope.event {
         Event::CheckpointCreated(made) => made.execution_phase,

@@ -43,7 +43,7 @@ impl LoggedIn {
         if self.viewer.role >= role {
             return Ok(());
         }
-        let error = format!("{} may not do this", self.viewer.name);
+        let error = format!("{} lacks the role `{role}`", self.viewer.name);
         let hint = format!("a viewer with the role `{role}` can; yours is `{}`", self.viewer.role);
         Err(RequestError::new(StatusCode::FORBIDDEN, "role", &error, &hint))
     }

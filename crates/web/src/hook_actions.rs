@@ -99,7 +99,7 @@ pub async fn test_hook(
         let project = &opened.project;
         let config = Config::load(&project.root).map_err(Failure::from)?;
         if trust::find_trust_state(project, &config)? != TrustState::Trusted {
-            let failure = Failure::new(FailureCode::Trust, "this project may not run what its configuration says");
+            let failure = Failure::new(FailureCode::Trust, "cannot use the configuration of this project");
             return Err(failure.with_cause("it is not trusted as it is now").with_hint(hints::HOW_TO_TRUST).into());
         }
         let unknown = || RequestError::bad_request(&format!("there is no point `{}`", body.point));

@@ -29,4 +29,4 @@ mod server;
 mod stream;
 mod write;
 
-pub use server::{ServerOptions, WebServerHandle, TlsFiles, WebServer};
+pub use server::{ServerOptions, TlsFiles, WebServer, WebServerHandle};

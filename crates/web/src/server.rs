@@ -297,7 +297,8 @@ fn listen_at(addresses: &[SocketAddr]) -> io::Result<(TcpListener, SocketAddr)> 
 fn check_exposure(options: &ServerOptions) -> Result<(), Failure> {
     match options.address.filter(|address| !address.ip().is_loopback()) {
         Some(address) if options.tls.is_none() && !options.behind_proxy => {
-            Err(Failure::new(FailureCode::Usage, format!("{address} is reached by other machines, and has no TLS"))
+            let what = format!("cannot serve {address} without TLS: other machines can reach it");
+            Err(Failure::new(FailureCode::Usage, what)
                 .with_hint("give --tls-cert and --tls-key, or --behind-proxy if a proxy in front of it has TLS"))
         }
         _ => Ok(()),

@@ -113,7 +113,7 @@ fn give_answer(
 ) -> Result<Done, RequestError> {
     let answer: TaskResolution = answer
         .parse()
-        .map_err(|_| RequestError::bad_request("the answer is continue, retry, ignore-hook, approve or reject"))?;
+        .map_err(|_| RequestError::bad_request("expected continue, retry, ignore-hook, approve or reject"))?;
     submit_answer(opened, AnswerRequest { subject, answer, text: nonblank(text) })?;
     Ok(Done {})
 }
@@ -138,7 +138,7 @@ pub async fn answer_question(
 ) -> Answer<Done> {
     let question = state.access().find_question(&token)?.ok_or_else(used_link)?;
     let access = state.access().clone();
-    run_command_as(&state, "a link to a question".to_owned(), move |opened| {
+    run_command_as(&state, "question link".to_owned(), move |opened| {
         let item = find_linked_item(opened, &question)?;
         if !item.answers.contains(&body.answer) {
             return Err(RequestError::bad_request(&format!("the answers are {}", item.answers.join(", "))));

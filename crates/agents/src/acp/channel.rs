@@ -32,12 +32,12 @@ pub struct TurnContext<'a> {
 impl TurnContext<'_> {
     /// Borrows the context again, for one call.
     pub(super) fn reborrow(&mut self) -> TurnContext<'_> {
-        let Self { owner_lock, budget, transcript: tell } = self;
-        TurnContext { owner_lock, budget, transcript: &mut **tell }
+        let Self { owner_lock, budget, transcript: emit } = self;
+        TurnContext { owner_lock, budget, transcript: &mut **emit }
     }
 }
 
-/// Reasons why a request of ours has no answer.
+/// Reasons why a request has no answer.
 pub enum RequestFailure {
     Refused(JsonRpcError),
     Breach(ProtocolError),
@@ -73,55 +73,60 @@ impl AcpChannel {
     /// Waits for the answer to the open request. With a grace, an agent whose turn has to end is asked to cancel first.
     pub fn await_answer(
         &mut self,
-        attention: TurnContext<'_>,
+        context: TurnContext<'_>,
         grace: Option<Duration>,
     ) -> (Result<Value, RequestFailure>, Option<TurnInterruption>) {
-        let TurnContext { owner_lock, budget: TurnBudget { until, silence, control, .. }, transcript: tell } = attention;
-        let (mut interference, mut leave) = (None, None);
-        let mut attended = match self.live.open_session(control) {
-            Ok(attended) => attended,
+        let TurnContext { owner_lock, budget: TurnBudget { until, silence, control, .. }, transcript: emit } = context;
+        let (mut interruption, mut leave) = (None, None);
+        let mut session_io = match self.live.open_session(control) {
+            Ok(session_io) => session_io,
             Err(error) => return (Err(RequestFailure::Other(format!("cannot listen to the agent: {error}"))), None),
         };
-        attended.reset_last_output();
-        let mut telling = TranscriptRenderer::default();
+        session_io.reset_last_output();
+        let mut renderer = TranscriptRenderer::default();
         loop {
             for (id, answer) in self.services.take_deferred_responses() {
                 self.client.send_response(id, answer);
             }
-            attended.send_input(&self.client.take_outgoing());
-            if let Err(breach) = check_unread_answers(attended.unread_byte_count()) {
-                return (Err(RequestFailure::Breach(breach)), interference);
+            session_io.send_input(&self.client.take_outgoing());
+            if let Err(breach) = check_unread_answers(session_io.unread_byte_count()) {
+                return (Err(RequestFailure::Breach(breach)), interruption);
             }
-            let (until, silence) = match interference {
+            let (until, silence) = match interruption {
                 None => (&mut *until, *silence),
                 Some(_) => (&mut leave, None),
             };
-            let heard = wait_for_event(&mut attended, &mut self.services, until, silence);
+            let heard = wait_for_event(&mut session_io, &mut self.services, until, silence);
             let why = match heard {
                 ChannelEvent::Heard(ProcessEvent::Output(bytes)) => {
-                    match handle_agent_bytes(&bytes, &mut self.client, &mut self.services, owner_lock, (&mut telling, tell))
-                    {
-                        Err(breach) => return (Err(RequestFailure::Breach(breach)), interference),
-                        Ok(Some(answer)) => return (answer.map_err(RequestFailure::Refused), interference),
+                    match handle_agent_bytes(
+                        &bytes,
+                        &mut self.client,
+                        &mut self.services,
+                        owner_lock,
+                        (&mut renderer, emit),
+                    ) {
+                        Err(breach) => return (Err(RequestFailure::Breach(breach)), interruption),
+                        Ok(Some(answer)) => return (answer.map_err(RequestFailure::Refused), interruption),
                         Ok(None) => continue,
                     }
                 }
                 ChannelEvent::Heard(ProcessEvent::BackgroundEnded) => continue,
                 ChannelEvent::Heard(ProcessEvent::OutputEnded) => {
-                    return (Err(RequestFailure::AgentExited), interference);
+                    return (Err(RequestFailure::AgentExited), interruption);
                 }
                 ChannelEvent::Heard(ProcessEvent::Killed) => {
-                    return (Err(RequestFailure::Interrupted(TurnInterruption::Cancelled)), interference);
+                    return (Err(RequestFailure::Interrupted(TurnInterruption::Cancelled)), interruption);
                 }
-                ChannelEvent::Heard(ProcessEvent::DeadlinePassed) | ChannelEvent::Silent if interference.is_some() => {
-                    return (Err(RequestFailure::Interrupted(TurnInterruption::TimedOut)), interference);
+                ChannelEvent::Heard(ProcessEvent::DeadlinePassed) | ChannelEvent::Silent if interruption.is_some() => {
+                    return (Err(RequestFailure::Interrupted(TurnInterruption::TimedOut)), interruption);
                 }
                 ChannelEvent::Heard(ProcessEvent::DeadlinePassed) => TurnInterruption::TimedOut,
                 ChannelEvent::Silent => TurnInterruption::Silent,
                 ChannelEvent::Heard(ProcessEvent::Cancelled) => TurnInterruption::Cancelled,
             };
             let Some(grace) = grace else { return (Err(RequestFailure::Interrupted(why)), None) };
-            interference = interference.or(Some(why));
+            interruption = interruption.or(Some(why));
             self.client.cancel_turn();
             self.services.end_turn();
             leave = Some(Instant::now() + grace);
@@ -129,32 +134,34 @@ impl AcpChannel {
     }
 
     /// Handles output that follows an answer, for at most this long.
-    pub fn drain_trailing_output(&mut self, attention: TurnContext<'_>, most: Duration) {
-        let TurnContext { owner_lock, budget, transcript: tell } = attention;
-        let Ok(mut attended) = self.live.open_session(&budget.control) else { return };
-        let (mut until, mut telling) = (Some(Instant::now() + most), TranscriptRenderer::default());
-        while let ProcessEvent::Output(bytes) = attended.next_event(&mut until) {
-            if handle_agent_bytes(&bytes, &mut self.client, &mut self.services, owner_lock, (&mut telling, &mut *tell))
+    pub fn drain_trailing_output(&mut self, context: TurnContext<'_>, most: Duration) {
+        let TurnContext { owner_lock, budget, transcript: emit } = context;
+        let Ok(mut session_io) = self.live.open_session(&budget.control) else { return };
+        let (mut until, mut renderer) = (Some(Instant::now() + most), TranscriptRenderer::default());
+        while let ProcessEvent::Output(bytes) = session_io.next_event(&mut until) {
+            if handle_agent_bytes(&bytes, &mut self.client, &mut self.services, owner_lock, (&mut renderer, &mut *emit))
                 .is_err()
             {
                 return;
             }
-            attended.send_input(&self.client.take_outgoing());
+            session_io.send_input(&self.client.take_outgoing());
         }
     }
 
     /// Handles output since the last turn, for at most this long. Returns whether the agent runs and is silent now.
     pub fn drain_pending_output(&mut self, control: &RunControl, owner_lock: &OwnerLock, most: Duration) -> bool {
-        let Ok(mut attended) = self.live.open_session(control) else { return false };
+        let Ok(mut session_io) = self.live.open_session(control) else { return false };
         let until = Instant::now() + most;
         while Instant::now() < until {
-            match attended.poll_event() {
+            match session_io.poll_event() {
                 ProcessEvent::Output(bytes) => {
                     let no_observer: (_, &mut dyn FnMut(&str)) = (&mut TranscriptRenderer::default(), &mut |_| {});
-                    if handle_agent_bytes(&bytes, &mut self.client, &mut self.services, owner_lock, no_observer).is_err() {
+                    if handle_agent_bytes(&bytes, &mut self.client, &mut self.services, owner_lock, no_observer)
+                        .is_err()
+                    {
                         return false;
                     }
-                    attended.send_input(&self.client.take_outgoing());
+                    session_io.send_input(&self.client.take_outgoing());
                 }
                 ProcessEvent::OutputEnded => return false,
                 ProcessEvent::BackgroundEnded => {}
@@ -172,23 +179,23 @@ enum ChannelEvent {
 
 /// Waits for the next event, or until the agent has been silent for too long.
 fn wait_for_event(
-    attended: &mut IoSession<'_>,
-    desk: &mut ClientServices,
+    session_io: &mut IoSession<'_>,
+    services: &mut ClientServices,
     until: &mut Option<Instant>,
     silence: Option<Duration>,
 ) -> ChannelEvent {
     loop {
-        let quiet = silence.and_then(|silence| attended.last_output_at().checked_add(silence));
+        let quiet = silence.and_then(|silence| session_io.last_output_at().checked_add(silence));
         let mut next = until.iter().chain(&quiet).min().copied();
         let before = next;
-        let heard = attended.next_event_with_background(&mut next, desk.programs());
+        let heard = session_io.next_event_with_background(&mut next, services.programs());
         let paused = next.zip(before).map_or(Duration::ZERO, |(next, before)| next - before);
         *until = until.and_then(|until| until.checked_add(paused));
         if heard != ProcessEvent::DeadlinePassed || until.is_some_and(|until| Instant::now() >= until) {
             return ChannelEvent::Heard(heard);
         }
         // Programs beside the agent may have been active without an event.
-        if silence.is_some_and(|silence| attended.last_output_at().elapsed() >= silence) {
+        if silence.is_some_and(|silence| session_io.last_output_at().elapsed() >= silence) {
             return ChannelEvent::Silent;
         }
     }
@@ -197,29 +204,29 @@ fn wait_for_event(
 /// Handles output of the agent: renders it, serves its requests, and returns the answer if it is there.
 fn handle_agent_bytes(
     bytes: &[u8],
-    talk: &mut AcpClient,
-    desk: &mut ClientServices,
+    client: &mut AcpClient,
+    services: &mut ClientServices,
     owner_lock: &OwnerLock,
-    (telling, tell): (&mut TranscriptRenderer, &mut dyn FnMut(&str)),
+    (renderer, emit): (&mut TranscriptRenderer, &mut dyn FnMut(&str)),
 ) -> Result<Option<Result<Value, JsonRpcError>>, ProtocolError> {
     let mut answer = None;
-    for said in talk.receive_bytes(bytes)? {
-        telling.render_event(&said, tell);
+    for said in client.receive_bytes(bytes)? {
+        renderer.render_event(&said, emit);
         match said {
             AcpEvent::Answer(outcome) => {
                 // Requests that arrive together with the answer are too late.
-                desk.end_turn();
+                services.end_turn();
                 answer = Some(outcome);
             }
-            AcpEvent::Request { id, wish } => {
-                let served = desk.serve_request(&id, wish, owner_lock);
-                if let Some(told) = served.told {
-                    telling.render_note(&told, tell);
+            AcpEvent::Request { id, request } => {
+                let served = services.serve_request(&id, request, owner_lock);
+                if let Some(note) = served.note {
+                    renderer.render_note(&note, emit);
                 }
                 if let Some(outcome) = served.answer {
-                    talk.send_response(id, outcome);
+                    client.send_response(id, outcome);
                 }
-                check_unread_answers(talk.outgoing_len())?;
+                check_unread_answers(client.outgoing_len())?;
             }
             _ => {}
         }

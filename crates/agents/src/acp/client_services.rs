@@ -38,7 +38,7 @@ pub struct ServiceResponse {
     /// The answer. `None` while the request waits for the end of a program.
     pub answer: Option<Result<Value, JsonRpcError>>,
     /// A line for the transcript.
-    pub told: Option<String>,
+    pub note: Option<String>,
 }
 
 /// The id of a request and its answer, which had to wait for the end of a program.
@@ -84,26 +84,28 @@ impl ClientServices {
     }
 
     /// Serves a request. `id` is the id of the JSON-RPC request.
-    pub fn serve_request(&mut self, id: &Value, wish: ClientRequest, owner_lock: &OwnerLock) -> ServiceResponse {
-        let done = |answer| ServiceResponse { answer: Some(answer), told: None };
-        match wish {
+    pub fn serve_request(&mut self, id: &Value, request: ClientRequest, owner_lock: &OwnerLock) -> ServiceResponse {
+        let done = |answer| ServiceResponse { answer: Some(answer), note: None };
+        match request {
             ClientRequest::Read(wanted) => {
-                let told = format!("reads {}", wanted.path.display());
-                self.serve_if_permitted(ToolKind::Read, told, |desk| {
-                    Ok(json!({"content": desk.files.read_requested_lines(&wanted)?}))
+                let note = format!("reads {}", wanted.path.display());
+                self.serve_if_permitted(ToolKind::Read, note, |services| {
+                    Ok(json!({"content": services.files.read_requested_lines(&wanted)?}))
                 })
             }
             ClientRequest::Write(wanted) => {
-                let told = format!("writes {}", wanted.path.display());
-                self.serve_if_permitted(ToolKind::Edit, told, |desk| {
-                    desk.files.write_requested_file(&wanted).map(|()| json!({}))
+                let note = format!("writes {}", wanted.path.display());
+                self.serve_if_permitted(ToolKind::Edit, note, |services| {
+                    services.files.write_requested_file(&wanted).map(|()| json!({}))
                 })
             }
             ClientRequest::Create(wanted) => {
                 let words: Vec<&str> =
                     std::iter::once(&wanted.command).chain(&wanted.args).map(String::as_str).collect();
-                let told = format!("runs {}", words.join(" "));
-                self.serve_if_permitted(ToolKind::Execute, told, |desk| desk.create_terminal(&wanted, owner_lock))
+                let note = format!("runs {}", words.join(" "));
+                self.serve_if_permitted(ToolKind::Execute, note, |services| {
+                    services.create_terminal(&wanted, owner_lock)
+                })
             }
             ClientRequest::Output(name) => done(self.find_program(&name).map(read_terminal_output)),
             ClientRequest::Kill(name) => done(self.find_program(&name).map(|program| {
@@ -116,7 +118,7 @@ impl ClientServices {
                 Ok(Some(exit)) => done(Ok(format_exit_status(exit))),
                 Ok(None) => {
                     self.waiting.push((id.clone(), name));
-                    ServiceResponse { answer: None, told: None }
+                    ServiceResponse { answer: None, note: None }
                 }
             },
         }
@@ -152,31 +154,35 @@ impl ClientServices {
     fn serve_if_permitted(
         &mut self,
         kind: ToolKind,
-        mut told: String,
+        mut note: String,
         serve: impl FnOnce(&mut Self) -> Result<Value, JsonRpcError>,
     ) -> ServiceResponse {
-        told.truncate(told.floor_char_boundary(MAX_REPORTED_LENGTH));
+        note.truncate(note.floor_char_boundary(MAX_REPORTED_LENGTH));
         if !self.permissions.allows_tool_kind(kind) {
             let why = format!("not allowed: `permissions` deny {} here", kind.name());
             return ServiceResponse {
                 answer: Some(Err(JsonRpcError::new(REQUEST_REFUSED, why))),
-                told: Some(format!("{told}: denied")),
+                note: Some(format!("{note}: denied")),
             };
         }
         let answer = match self.closed && kind != ToolKind::Read {
             true => Err(JsonRpcError::new(REQUEST_REFUSED, "the turn is over")),
             false => serve(self),
         };
-        let told = match &answer {
-            Ok(_) => told,
+        let note = match &answer {
+            Ok(_) => note,
             Err(refused) => {
-                format!("{told}: {}", &refused.message[..refused.message.floor_char_boundary(MAX_REPORTED_LENGTH)])
+                format!("{note}: {}", &refused.message[..refused.message.floor_char_boundary(MAX_REPORTED_LENGTH)])
             }
         };
-        ServiceResponse { answer: Some(answer), told: Some(told) }
+        ServiceResponse { answer: Some(answer), note: Some(note) }
     }
 
-    fn create_terminal(&mut self, wanted: &CreateTerminalRequest, owner_lock: &OwnerLock) -> Result<Value, JsonRpcError> {
+    fn create_terminal(
+        &mut self,
+        wanted: &CreateTerminalRequest,
+        owner_lock: &OwnerLock,
+    ) -> Result<Value, JsonRpcError> {
         if self.programs.len() >= MAX_TERMINALS {
             let Some(over) = self.programs.iter().position(|program| program.exit().is_some()) else {
                 return Err(JsonRpcError::new(

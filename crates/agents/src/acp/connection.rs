@@ -57,17 +57,17 @@ impl AcpConnection {
     }
 
     /// Sends a prompt and waits for the end of the turn. Returns the outcome, and the connection if it accepts another prompt.
-    pub fn run_turn(mut self, prompt: &str, mut attention: TurnContext<'_>) -> (TurnOutcome, Option<Self>) {
+    pub fn run_turn(mut self, prompt: &str, mut context: TurnContext<'_>) -> (TurnOutcome, Option<Self>) {
         let params = json!({"sessionId": self.conversation, "prompt": [{"type": "text", "text": prompt}]});
-        let silence = attention.budget.silence;
+        let silence = context.budget.silence;
         self.channel.services.begin_turn();
         self.channel.client.send_request(PROMPT, params);
-        let (answer, interference) = self.channel.await_answer(attention.reborrow(), Some(CANCELLATION_GRACE));
-        if answer.is_ok() && interference.is_none() && self.channel.client.is_turn_empty() {
-            self.channel.drain_trailing_output(attention, TRAILING_MESSAGE_TIMEOUT);
+        let (answer, interruption) = self.channel.await_answer(context.reborrow(), Some(CANCELLATION_GRACE));
+        if answer.is_ok() && interruption.is_none() && self.channel.client.is_turn_empty() {
+            self.channel.drain_trailing_output(context, TRAILING_MESSAGE_TIMEOUT);
         }
         self.channel.services.end_turn();
-        let interfered = |end: TurnEnd| match interference {
+        let interfered = |end: TurnEnd| match interruption {
             None => end,
             Some(TurnInterruption::Cancelled) => TurnEnd::Cancelled,
             // Windlass itself may have been told to end everything meanwhile.

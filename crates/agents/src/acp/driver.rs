@@ -29,12 +29,12 @@ impl AgentDriver for AcpDriver<'_> {
             Err(end) => return TurnOutcome::from_turn_end(end),
         };
         let connection = self.connection.take().expect("it was connected above");
-        let attention = TurnContext {
+        let context = TurnContext {
             owner_lock: self.owner_lock,
             budget,
             transcript: &mut |text| host.write_output(TurnOutput::Transcript(text)),
         };
-        let (outcome, mut connection) = connection.run_turn(&prompt, attention);
+        let (outcome, mut connection) = connection.run_turn(&prompt, context);
         let aside = connection.as_mut().and_then(AcpConnection::take_trailing_message);
         self.connection = connection;
         TurnOutcome { end: self.classify_turn_end(outcome.end, aside), ..outcome }

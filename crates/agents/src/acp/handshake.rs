@@ -99,9 +99,9 @@ impl PendingConnection {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
             TurnEnd::Broken(format!("{error}{cause}"))
         })?;
-        let talk = AcpClient::new(start.permissions.clone());
-        let desk = ClientServices::new(start.launcher, start.spec, start.permissions.clone());
-        let mut half = Self::new(AcpChannel { live, client: talk, services: desk, servers: Vec::new() });
+        let client = AcpClient::new(start.permissions.clone());
+        let services = ClientServices::new(start.launcher, start.spec, start.permissions.clone());
+        let mut half = Self::new(AcpChannel { live, client, services, servers: Vec::new() });
         let params = json!({
             "protocolVersion": PROTOCOL_VERSION,
             "clientCapabilities": {"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true},
@@ -232,7 +232,8 @@ impl PendingConnection {
         self.line.client.send_request(method, params);
         let (owner_lock, mut last) = (start.owner_lock, None);
         let answer = budget.run_bounded_step(OPENING_ANSWER_TIMEOUT, |step| {
-            let answer = self.line.await_answer(TurnContext { owner_lock, budget: step, transcript: &mut |_| {} }, None).0;
+            let answer =
+                self.line.await_answer(TurnContext { owner_lock, budget: step, transcript: &mut |_| {} }, None).0;
             last = step.until;
             answer
         });
@@ -250,8 +251,8 @@ impl PendingConnection {
 
     /// Ends the agent and describes its failure. The error is a turn end that is no failure: a timeout or a cancellation.
     pub fn end_with_failure(self, method: &str, fault: RequestFailure) -> Result<String, TurnEnd> {
-        let AcpChannel { live, client: talk, .. } = self.line;
-        let noise = talk.first_noise_line().map(|noise| format!("; it wrote {noise}")).unwrap_or_default();
+        let AcpChannel { live, client, .. } = self.line;
+        let noise = client.first_noise_line().map(|noise| format!("; it wrote {noise}")).unwrap_or_default();
         let may_leave = matches!(fault, RequestFailure::AgentExited | RequestFailure::Refused(_));
         let left = if may_leave { live.end_gracefully() } else { live.kill_tree() };
         let last = describe_last_stderr_line(&left);

@@ -38,7 +38,7 @@ pub struct McpHttpServer {
 }
 
 impl McpHttpServer {
-    /// Starts a server and waits until it prints its address. A server that does not is [`TurnEnd::GateFailure`].
+    /// Starts a server and waits until it prints its address. If it does not, the result is [`TurnEnd::Broken`].
     pub fn start_server(
         server: &McpServer,
         start: &AgentStartRequest<'_>,
@@ -80,15 +80,15 @@ pub fn format_shell_command(server: &McpServer) -> String {
 /// Returns the spec of the server's program: the directory and environment of the agent, as if the agent started it.
 fn build_server_spec(server: &McpServer, agent: &ProgramSpec) -> ProgramSpec {
     let words = std::iter::once(server.command.clone().into()).chain(server.http_args.iter().map(OsString::from));
-    let told = server.env.iter().map(|(name, value)| (name.as_str(), value.into()));
-    let told = told.chain([(TOKEN_VARIABLE, OsString::new())]).collect();
+    let added = server.env.iter().map(|(name, value)| (name.as_str(), value.into()));
+    let added = added.chain([(TOKEN_VARIABLE, OsString::new())]).collect();
     ProgramSpec {
         grace: Duration::from_secs(1),
         capture: CaptureLimits { head: MAX_CAPTURED_STDERR, tail: 0, spill: None },
         ..ProgramSpec::new(
             ProgramInvocation::Argv(words.collect()),
             &agent.directory,
-            overlay_environment(&agent.environment, told),
+            overlay_environment(&agent.environment, added),
         )
     }
 }
@@ -96,13 +96,13 @@ fn build_server_spec(server: &McpServer, agent: &ProgramSpec) -> ProgramSpec {
 /// Reads the first line of the server's output.
 fn read_first_line(live: &mut InteractiveProcess, budget: &mut TurnBudget) -> Result<Vec<u8>, TurnEnd> {
     let failed = |why: &str| TurnEnd::Broken(why.to_owned());
-    let mut attended = live.open_session(&budget.control).map_err(|error| failed(&error.to_string()))?;
+    let mut session_io = live.open_session(&budget.control).map_err(|error| failed(&error.to_string()))?;
     let mut lines = BoundedLineBuffer::new(MAX_FIRST_LINE);
     loop {
         if let Some(line) = lines.next().map_err(|breach| failed(&breach.to_string()))? {
             return Ok(line);
         }
-        match attended.next_event(&mut budget.until) {
+        match session_io.next_event(&mut budget.until) {
             ProcessEvent::Output(bytes) => lines.push(&bytes),
             ProcessEvent::BackgroundEnded => {}
             ProcessEvent::OutputEnded => return Err(failed("it ended before it listened")),

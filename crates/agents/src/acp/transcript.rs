@@ -12,25 +12,25 @@ pub struct TranscriptRenderer {
 
 impl TranscriptRenderer {
     /// Renders an event.
-    pub fn render_event(&mut self, said: &AcpEvent, tell: &mut dyn FnMut(&str)) {
+    pub fn render_event(&mut self, said: &AcpEvent, emit: &mut dyn FnMut(&str)) {
         match said {
             AcpEvent::Text(text) if text.is_empty() => {}
             AcpEvent::Text(text) => {
-                tell(text);
+                emit(text);
                 self.within = !text.ends_with('\n');
             }
             said => {
                 if let Some(text) = describe_event(said) {
-                    self.render_note(&text, tell);
+                    self.render_note(&text, emit);
                 }
             }
         }
     }
 
     /// Renders a note on a line of its own, in brackets, to tell it from the agent's text.
-    pub fn render_note(&mut self, text: &str, tell: &mut dyn FnMut(&str)) {
+    pub fn render_note(&mut self, text: &str, emit: &mut dyn FnMut(&str)) {
         let before = if std::mem::take(&mut self.within) { "\n" } else { "" };
-        tell(&format!("{before}[{text}]\n"));
+        emit(&format!("{before}[{text}]\n"));
     }
 }
 

@@ -10,7 +10,7 @@ pub struct UsageMeter {
     before: UsdCost,
     now: Option<UsdCost>,
     /// Tokens that were reported during the turn.
-    told: AgentUsage,
+    reported: AgentUsage,
     /// Whether the agent reports the tokens of the whole conversation, and the tokens that it reported last.
     adds_up: bool,
     answered: AgentUsage,
@@ -32,12 +32,12 @@ impl UsageMeter {
 
     pub fn begin_turn(&mut self) {
         self.before = self.now.unwrap_or(self.before);
-        (self.now, self.told) = (None, AgentUsage::default());
+        (self.now, self.reported) = (None, AgentUsage::default());
     }
 
     /// Adds the tokens in a message chunk. Qwen Code reports those of each model request this way.
     pub fn add_chunk_tokens(&mut self, said: &Value) {
-        self.told = self.told.saturating_add(read_token_usage(&said["_meta"]));
+        self.reported = self.reported.saturating_add(read_token_usage(&said["_meta"]));
     }
 
     /// Records the total cost from a usage update.
@@ -56,7 +56,7 @@ impl UsageMeter {
             let before = std::mem::replace(&mut self.answered, answered);
             answered = answered.increase_since(before);
         }
-        let tokens = if answered.is_nothing() { self.told } else { answered };
+        let tokens = if answered.is_nothing() { self.reported } else { answered };
         AgentUsage { cost, ..tokens }
     }
 }

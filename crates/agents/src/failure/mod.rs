@@ -235,8 +235,8 @@ pub fn strip_leading_warnings(said: &str) -> &str {
     let after = |rest: &'_ str| {
         let start = rest.floor_char_boundary(MAX_WARNING_LENGTH);
         let end = |(begin, end): &(&str, &str)| {
-            let told = rest[..start].strip_prefix(begin)?;
-            Some(begin.len() + told.find(end)? + end.len())
+            let after_begin = rest[..start].strip_prefix(begin)?;
+            Some(begin.len() + after_begin.find(end)? + end.len())
         };
         WARNING_DELIMITERS.iter().find_map(end)
     };

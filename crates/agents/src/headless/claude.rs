@@ -44,34 +44,34 @@ pub(super) fn build_command_line(place: PromptTarget<'_>, setup: &AgentSetup) ->
     words
 }
 
-pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
+pub(super) fn read_event(turn: &mut TurnAccumulator, event: &Value) -> bool {
     let own = event["parent_tool_use_id"].is_null();
     match event["type"].as_str() {
         Some("system") => {
             if event["subtype"] == "api_retry" && event["error_status"] == 429 {
-                account.retry = event["retry_delay_ms"].as_u64().map(Duration::from_millis);
+                turn.retry = event["retry_delay_ms"].as_u64().map(Duration::from_millis);
             }
         }
-        Some("assistant") if own => read_message(account, event),
+        Some("assistant") if own => read_message(turn, event),
         Some("rate_limit_event") => {
-            let told = &event["rate_limit_info"];
-            let reset = told["resetsAt"].as_i64().and_then(|second| jiff::Timestamp::from_second(second).ok());
-            if told["status"] == "rejected" {
-                account.reset = reset.map(RateLimitReset::At);
+            let limit = &event["rate_limit_info"];
+            let reset = limit["resetsAt"].as_i64().and_then(|second| jiff::Timestamp::from_second(second).ok());
+            if limit["status"] == "rejected" {
+                turn.reset = reset.map(RateLimitReset::At);
             }
         }
-        Some("result") => read_result(account, event),
+        Some("result") => read_result(turn, event),
         Some("assistant" | "user" | "stream_event") => {}
         _ => return false,
     }
     // For a missing conversation, the result only repeats the requested name.
     if event["type"] != "result" {
-        account.record_conversation(event["session_id"].as_str());
+        turn.record_conversation(event["session_id"].as_str());
     }
     true
 }
 
-fn read_message(account: &mut TurnAccumulator, event: &Value) {
+fn read_message(turn: &mut TurnAccumulator, event: &Value) {
     let message = &event["message"];
     // The result repeats the agent's own error messages.
     if message["model"] == "<synthetic>" || event["is_api_error_message"] == true {
@@ -80,10 +80,10 @@ fn read_message(account: &mut TurnAccumulator, event: &Value) {
     for part in message["content"].as_array().into_iter().flatten() {
         match part["type"].as_str() {
             Some("text") => {
-                account.add_message_paragraph(message["id"].as_str(), part["text"].as_str().unwrap_or_default())
+                turn.add_message_paragraph(message["id"].as_str(), part["text"].as_str().unwrap_or_default())
             }
             Some("tool_use" | "server_tool_use") => {
-                account.record_tool_call(&stream_line::format_tool_title(
+                turn.record_tool_call(&stream_line::format_tool_title(
                     part["name"].as_str().unwrap_or("a tool"),
                     &part["input"],
                 ));
@@ -93,15 +93,15 @@ fn read_message(account: &mut TurnAccumulator, event: &Value) {
     }
 }
 
-fn read_result(account: &mut TurnAccumulator, event: &Value) {
-    count_result_usage(account, event);
+fn read_result(turn: &mut TurnAccumulator, event: &Value) {
+    count_result_usage(turn, event);
     let said = event["result"].as_str();
     let errors = event["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let errors: Vec<&str> = errors.collect();
     let words = said.filter(|said| !said.is_empty()).map_or_else(|| errors.join("; "), str::to_owned);
     let (subtype, reason) = (event["subtype"].as_str(), event["terminal_reason"].as_str());
     let failed = event["is_error"] != false;
-    account.end = Some(match (event["stop_reason"].as_str(), event["api_error"].as_str()) {
+    turn.end = Some(match (event["stop_reason"].as_str(), event["api_error"].as_str()) {
         _ if subtype == Some("error_max_turns") || reason == Some("max_turns") => {
             StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::OutOfTurns, &words))
         }
@@ -118,7 +118,7 @@ fn read_result(account: &mut TurnAccumulator, event: &Value) {
         (_, Some("connection_failed")) => {
             StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::Outage, &words))
         }
-        _ if failed => StreamEnd::Failed(classify_failure(account, event, &words)),
+        _ if failed => StreamEnd::Failed(classify_failure(turn, event, &words)),
         _ if subtype != Some("success") || reason.is_some_and(|reason| reason != "completed") => {
             let why = reason.or(subtype).unwrap_or("it gives no reason");
             StreamEnd::Failed(failure_cause::failure_from_fault(
@@ -130,12 +130,12 @@ fn read_result(account: &mut TurnAccumulator, event: &Value) {
     });
 }
 
-fn classify_failure(account: &mut TurnAccumulator, event: &Value, words: &str) -> AgentFailure {
+fn classify_failure(turn: &mut TurnAccumulator, event: &Value, words: &str) -> AgentFailure {
     let failure = match event["api_error_status"].as_u64() {
-        Some(status) => failure_cause::failure_from_status(status, words, account.retry),
+        Some(status) => failure_cause::failure_from_status(status, words, turn.retry),
         None => failure_cause::failure_from_message(words),
     };
-    match (failure, account.reset.take()) {
+    match (failure, turn.reset.take()) {
         (AgentFailure::RateLimited { said, .. }, Some(reset)) => AgentFailure::RateLimited { said, reset: Some(reset) },
         (failure, _) => failure,
     }
@@ -143,35 +143,35 @@ fn classify_failure(account: &mut TurnAccumulator, event: &Value, words: &str) -
 
 /// Counts the usage of all models since the last result. Older versions report only the main model that way, and the others
 /// as part of a total.
-fn count_result_usage(account: &mut TurnAccumulator, event: &Value) {
+fn count_result_usage(turn: &mut TurnAccumulator, event: &Value) {
     if let Some(since) = sum_model_usage(&event["model_usage_since_last_result"]) {
-        account.usage = account.usage.saturating_add(since);
+        turn.usage = turn.usage.saturating_add(since);
         return;
     }
-    let told = &event["usage"];
-    let number = |key: &str| told[key].as_u64().unwrap_or(0);
+    let usage = &event["usage"];
+    let number = |key: &str| usage[key].as_u64().unwrap_or(0);
     let cached = number("cache_read_input_tokens");
     let fresh = number("input_tokens").saturating_add(number("cache_creation_input_tokens"));
     let main = AgentUsage { input: fresh.saturating_add(cached), cached, output: number("output_tokens"), cost: None };
     // An error without a turn reports a cost of zero.
     let cost = event["total_cost_usd"].as_f64().and_then(UsdCost::from_dollars).filter(|cost| cost.0 > 0);
-    let before = match account.span {
+    let before = match turn.span {
         UsageScope::TurnOrConversation(tokens) => tokens,
         UsageScope::Turn | UsageScope::Conversation => 0,
     };
     match sum_model_usage(&event["modelUsage"]).filter(|all| all.total_tokens() > 0) {
         Some(all) => {
-            account.usage = AgentUsage { cost: all.cost.or(cost), ..all };
-            let least = if told.is_object() { main.total_tokens() } else { 1 };
-            account.span = UsageScope::TurnOrConversation(before.saturating_add(least));
+            turn.usage = AgentUsage { cost: all.cost.or(cost), ..all };
+            let least = if usage.is_object() { main.total_tokens() } else { 1 };
+            turn.span = UsageScope::TurnOrConversation(before.saturating_add(least));
         }
         // Without models, the cost is a total.
-        None => account.usage = AgentUsage { cost: cost.or(account.usage.cost), ..account.usage.saturating_add(main) },
+        None => turn.usage = AgentUsage { cost: cost.or(turn.usage.cost), ..turn.usage.saturating_add(main) },
     }
 }
 
-fn sum_model_usage(told: &Value) -> Option<AgentUsage> {
-    Some(told.as_object()?.values().fold(AgentUsage::default(), |sum, model| {
+fn sum_model_usage(models: &Value) -> Option<AgentUsage> {
+    Some(models.as_object()?.values().fold(AgentUsage::default(), |sum, model| {
         let number = |key: &str| model[key].as_u64().unwrap_or(0);
         let cached = number("cacheReadInputTokens");
         let fresh = number("inputTokens").saturating_add(number("cacheCreationInputTokens"));

@@ -51,35 +51,35 @@ pub(super) fn build_command_line(place: PromptTarget<'_>, setup: &AgentSetup) ->
     words
 }
 
-pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
+pub(super) fn read_event(turn: &mut TurnAccumulator, event: &Value) -> bool {
     match event["type"].as_str() {
-        Some("thread.started") => account.record_conversation(event["thread_id"].as_str()),
-        Some("turn.started") => account.end = None,
-        Some("item.started") => read_item(account, &event["item"], false),
-        Some("item.completed") => read_item(account, &event["item"], true),
+        Some("thread.started") => turn.record_conversation(event["thread_id"].as_str()),
+        Some("turn.started") => turn.end = None,
+        Some("item.started") => read_item(turn, &event["item"], false),
+        Some("item.completed") => read_item(turn, &event["item"], true),
         Some("item.updated") => {}
-        Some("error") => account.error = event["message"].as_str().map(str::to_owned),
+        Some("error") => turn.error = event["message"].as_str().map(str::to_owned),
         Some("turn.completed") => {
             let number = |key: &str| event["usage"][key].as_u64().unwrap_or(0);
             let (input, cached) = (number("input_tokens"), number("cached_input_tokens"));
-            account.usage = AgentUsage { input, cached, output: number("output_tokens"), cost: None };
-            account.span = UsageScope::Conversation;
-            account.end = Some(StreamEnd::Done(None));
+            turn.usage = AgentUsage { input, cached, output: number("output_tokens"), cost: None };
+            turn.span = UsageScope::Conversation;
+            turn.end = Some(StreamEnd::Done(None));
         }
         Some("turn.failed") => {
-            let words = event["error"]["message"].as_str().or(account.error.as_deref());
+            let words = event["error"]["message"].as_str().or(turn.error.as_deref());
             let cause = failure_cause::failure_from_message(words.unwrap_or("it failed without a reason"));
-            account.record_failure(cause);
+            turn.record_failure(cause);
         }
         _ => return false,
     }
     true
 }
 
-fn read_item(account: &mut TurnAccumulator, item: &Value, is_over: bool) {
+fn read_item(turn: &mut TurnAccumulator, item: &Value, is_over: bool) {
     let text = |key: &str| item[key].as_str().unwrap_or_default();
     match text("type") {
-        "agent_message" if is_over => account.add_message_text(Some(text("id")), text("text")),
+        "agent_message" if is_over => turn.add_message_text(Some(text("id")), text("text")),
         "agent_message" | "reasoning" | "error" | "todo_list" | "" => {}
         kind => {
             let title = match kind {
@@ -88,7 +88,7 @@ fn read_item(account: &mut TurnAccumulator, item: &Value, is_over: bool) {
                 "web_search" => format!("{kind}: {}", text("query")),
                 kind => kind.to_owned(),
             };
-            account.record_tool_call_once(text("id"), &title, is_over);
+            turn.record_tool_call_once(text("id"), &title, is_over);
         }
     }
 }

@@ -36,16 +36,16 @@ pub(super) fn build_command_line(place: PromptTarget<'_>, setup: &AgentSetup) ->
     words
 }
 
-pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
+pub(super) fn read_event(turn: &mut TurnAccumulator, event: &Value) -> bool {
     match event["type"].as_str() {
-        Some("init") => account.record_conversation(event["session_id"].as_str()),
+        Some("init") => turn.record_conversation(event["session_id"].as_str()),
         Some("message") => {
             if event["role"] == "assistant" {
-                account.add_message_text(Some(""), event["content"].as_str().unwrap_or_default());
+                turn.add_message_text(Some(""), event["content"].as_str().unwrap_or_default());
             }
         }
         Some("tool_use") => {
-            account.record_tool_call(&stream_line::format_tool_title(
+            turn.record_tool_call(&stream_line::format_tool_title(
                 event["tool_name"].as_str().unwrap_or("a tool"),
                 &event["parameters"],
             ));
@@ -53,17 +53,17 @@ pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
         Some("tool_result") => {}
         Some("error") => {
             if event["severity"] != "warning" {
-                account.error = event["message"].as_str().map(str::to_owned);
+                turn.error = event["message"].as_str().map(str::to_owned);
             }
         }
         Some("result") => {
             let number = |key: &str| event["stats"][key].as_u64().unwrap_or(0);
             let (input, cached) = (number("input_tokens"), number("cached"));
-            account.usage = AgentUsage { input, cached, output: number("output_tokens"), cost: None };
-            account.end = Some(match event["status"] == "success" {
+            turn.usage = AgentUsage { input, cached, output: number("output_tokens"), cost: None };
+            turn.end = Some(match event["status"] == "success" {
                 true => StreamEnd::Done(None),
                 false => {
-                    let words = event["error"]["message"].as_str().or(account.error.as_deref());
+                    let words = event["error"]["message"].as_str().or(turn.error.as_deref());
                     StreamEnd::Failed(classify_failure(words.unwrap_or("it failed without a reason")))
                 }
             });

@@ -32,23 +32,23 @@ pub(super) fn build_command_line(place: PromptTarget<'_>, setup: &AgentSetup) ->
     words
 }
 
-pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
+pub(super) fn read_event(turn: &mut TurnAccumulator, event: &Value) -> bool {
     match event["type"].as_str() {
-        Some("message") => read_message(account, &event["message"]),
+        Some("message") => read_message(turn, &event["message"]),
         Some("error") => {
             let words = event["error"].as_str().unwrap_or("it failed without a reason");
             let is_general =
                 |trouble: &AgentFailure| matches!(trouble, AgentFailure::Failed { fault: TurnFailure::Failed, .. });
-            if !matches!(&account.end, Some(StreamEnd::Failed(trouble)) if !is_general(trouble)) {
-                account.record_failure(failure_cause::failure_from_message(words));
+            if !matches!(&turn.end, Some(StreamEnd::Failed(trouble)) if !is_general(trouble)) {
+                turn.record_failure(failure_cause::failure_from_message(words));
             }
         }
         Some("complete") => {
             let number = |key: &str| event[key].as_u64().unwrap_or(0);
             let (input, cached) = (number("input_tokens"), number("cache_read_input_tokens"));
-            account.usage = AgentUsage { input, cached, output: number("output_tokens"), cost: None };
-            account.span = UsageScope::Conversation;
-            account.end.get_or_insert(StreamEnd::Done(None));
+            turn.usage = AgentUsage { input, cached, output: number("output_tokens"), cost: None };
+            turn.span = UsageScope::Conversation;
+            turn.end.get_or_insert(StreamEnd::Done(None));
         }
         Some("notification" | "model_change") => {}
         _ => return false,
@@ -56,7 +56,7 @@ pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
     true
 }
 
-fn read_message(account: &mut TurnAccumulator, message: &Value) {
+fn read_message(turn: &mut TurnAccumulator, message: &Value) {
     if message["role"] != "assistant" {
         return;
     }
@@ -66,25 +66,25 @@ fn read_message(account: &mut TurnAccumulator, message: &Value) {
             Some("text") => {
                 let text = part["text"].as_str().unwrap_or_default();
                 if metadata["inference"].is_null() && FAILURE_PREFIXES.iter().any(|words| text.starts_with(words)) {
-                    account.record_failure(failure_cause::failure_from_message(text));
+                    turn.record_failure(failure_cause::failure_from_message(text));
                 } else if metadata["inference"].is_null() && text.starts_with(EMPTY_RESPONSE_PREFIX) {
-                    account.record_failure(failure_cause::failure_from_fault(TurnFailure::Empty, text));
+                    turn.record_failure(failure_cause::failure_from_fault(TurnFailure::Empty, text));
                 } else {
-                    account.end = None;
-                    account.add_message_text(id, text);
+                    turn.end = None;
+                    turn.add_message_text(id, text);
                 }
             }
             Some("toolRequest") => {
-                account.end = None;
+                turn.end = None;
                 let call = &part["toolCall"]["value"];
-                account.record_tool_call(&stream_line::format_tool_title(
+                turn.record_tool_call(&stream_line::format_tool_title(
                     call["name"].as_str().unwrap_or("a tool"),
                     &call["arguments"],
                 ));
             }
             Some("error") => {
                 let words = part["message"].as_str().unwrap_or_default();
-                account.record_failure(match part["kind"].as_str() {
+                turn.record_failure(match part["kind"].as_str() {
                     Some("authentication") => failure_cause::failure_from_status(401, words, None),
                     _ => failure_cause::failure_from_message(words),
                 });
@@ -93,7 +93,7 @@ fn read_message(account: &mut TurnAccumulator, message: &Value) {
         }
     }
     if metadata["outputTokenLimitReached"] == true {
-        account.record_failure(failure_cause::failure_from_fault(
+        turn.record_failure(failure_cause::failure_from_fault(
             TurnFailure::OutOfTokens,
             "the model's answer was cut off at its limit of tokens",
         ));

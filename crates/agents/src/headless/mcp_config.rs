@@ -107,14 +107,14 @@ mod tests {
 
     #[test]
     fn mcp_server_is_passed_in_each_agents_form() {
-        let told = |dialect| build_mcp_arguments(dialect, &server());
+        let arguments = |dialect| build_mcp_arguments(dialect, &server());
         let claude = r#"{"mcpServers":{"windlass":{"args":["--project","/home/ann/\"shop\"","mcp"],"command":"/opt/my tools/windlass","env":{"WINDLASS_RUN":"s/1/ab"}}}}"#;
-        assert_eq!(told(HeadlessDialect::Claude), ["--mcp-config", claude]);
+        assert_eq!(arguments(HeadlessDialect::Claude), ["--mcp-config", claude]);
         let codex = r#"mcp_servers.windlass={command = "/opt/my tools/windlass", args = ["--project","/home/ann/\"shop\"","mcp"], env = {"WINDLASS_RUN" = "s/1/ab"}, tool_timeout_sec = 1800}"#;
-        assert_eq!(told(HeadlessDialect::Codex), ["-c", codex]);
+        assert_eq!(arguments(HeadlessDialect::Codex), ["-c", codex]);
         let goose = r#"WINDLASS_RUN=s/1/ab '/opt/my tools/windlass' --project '/home/ann/"shop"' mcp"#;
-        assert_eq!(told(HeadlessDialect::Goose), ["--with-extension", goose]);
-        assert!(told(HeadlessDialect::Gemini).is_empty() && told(HeadlessDialect::Opencode).is_empty());
+        assert_eq!(arguments(HeadlessDialect::Goose), ["--with-extension", goose]);
+        assert!(arguments(HeadlessDialect::Gemini).is_empty() && arguments(HeadlessDialect::Opencode).is_empty());
     }
 
     #[test]

@@ -38,28 +38,28 @@ pub(super) fn build_command_line(place: PromptTarget<'_>, setup: &AgentSetup) ->
     words
 }
 
-pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
+pub(super) fn read_event(turn: &mut TurnAccumulator, event: &Value) -> bool {
     let part = &event["part"];
     match event["type"].as_str() {
-        Some("step_start") => account.end = None,
+        Some("step_start") => turn.end = None,
         Some("text") => {
-            account.add_message_paragraph(part["messageID"].as_str(), part["text"].as_str().unwrap_or_default())
+            turn.add_message_paragraph(part["messageID"].as_str(), part["text"].as_str().unwrap_or_default())
         }
         Some("tool_use") => {
-            account.record_tool_call(&stream_line::format_tool_title(
+            turn.record_tool_call(&stream_line::format_tool_title(
                 part["tool"].as_str().unwrap_or("a tool"),
                 &part["state"]["input"],
             ));
         }
         Some("step_finish") => {
-            account.usage = account.usage.saturating_add(read_step_usage(part));
-            account.end = read_finish_reason(part["reason"].as_str().unwrap_or_default());
+            turn.usage = turn.usage.saturating_add(read_step_usage(part));
+            turn.end = read_finish_reason(part["reason"].as_str().unwrap_or_default());
         }
-        Some("error") => account.record_failure(classify_failure(&event["error"])),
+        Some("error") => turn.record_failure(classify_failure(&event["error"])),
         Some("reasoning") => {}
         _ => return false,
     }
-    account.record_conversation(event["sessionID"].as_str());
+    turn.record_conversation(event["sessionID"].as_str());
     true
 }
 

@@ -56,7 +56,7 @@ impl HeadlessTurnReport {
 pub struct StreamReader {
     dialect: HeadlessDialect,
     lines: BoundedLineBuffer,
-    account: TurnAccumulator,
+    turn: TurnAccumulator,
     /// Whether the agent was asked to resume a conversation.
     resumes: bool,
     /// Whether there was an event that the dialect knows.
@@ -73,7 +73,7 @@ impl StreamReader {
         Self {
             dialect,
             lines: BoundedLineBuffer::default(),
-            account: TurnAccumulator::default(),
+            turn: TurnAccumulator::default(),
             resumes,
             has_known_event: false,
             first_unknown_line: None,
@@ -96,12 +96,12 @@ impl StreamReader {
                 self.stderr_tail.drain(..over);
             }
         }
-        std::mem::take(&mut self.account.events)
+        std::mem::take(&mut self.turn.events)
     }
 
     /// Returns whether no more output is needed, so that the process may be ended.
     pub fn is_finished(&self) -> bool {
-        self.flooded || self.dialect.lingers_after_turn() && self.account.end.is_some()
+        self.flooded || self.dialect.lingers_after_turn() && self.turn.end.is_some()
     }
 
     fn read_lines(&mut self) {
@@ -119,13 +119,13 @@ impl StreamReader {
     }
 
     fn handle_line(&mut self, line: &[u8]) {
-        let account = &mut self.account;
+        let turn = &mut self.turn;
         let known = stream_line::parse_event_line(line).is_some_and(|event| match self.dialect {
-            HeadlessDialect::Claude => claude::read_event(account, &event),
-            HeadlessDialect::Codex => codex::read_event(account, &event),
-            HeadlessDialect::Opencode => opencode::read_event(account, &event),
-            HeadlessDialect::Gemini => gemini::read_event(account, &event),
-            HeadlessDialect::Goose => goose::read_event(account, &event),
+            HeadlessDialect::Claude => claude::read_event(turn, &event),
+            HeadlessDialect::Codex => codex::read_event(turn, &event),
+            HeadlessDialect::Opencode => opencode::read_event(turn, &event),
+            HeadlessDialect::Gemini => gemini::read_event(turn, &event),
+            HeadlessDialect::Goose => goose::read_event(turn, &event),
         });
         self.has_known_event |= known;
         if !known && self.first_unknown_line.is_none() && !line.trim_ascii().is_empty() {
@@ -139,7 +139,7 @@ impl StreamReader {
         // The last line may lack its line end.
         self.receive_bytes(OutputStream::Stdout, b"\n");
         let ended = self.determine_end(exit);
-        HeadlessTurnReport { end: ended, usage: self.account.usage, usage_scope: self.account.span }
+        HeadlessTurnReport { end: ended, usage: self.turn.usage, usage_scope: self.turn.span }
     }
 
     fn determine_end(&mut self, exit: ProgramExit) -> HeadlessTurnEnd {
@@ -147,7 +147,7 @@ impl StreamReader {
             let why = format!("it wrote a line of more than {} MiB", MAX_LINE_LENGTH >> 20);
             return HeadlessTurnEnd::Turn(TurnEnd::from_failure(TurnFailure::Garbage, why));
         }
-        match self.account.end.take() {
+        match self.turn.end.take() {
             Some(StreamEnd::Failed(trouble)) => self.classify_failure(trouble),
             // A completed stream counts, however the process exited.
             Some(StreamEnd::Done(words)) => HeadlessTurnEnd::Turn(self.classify_answer(words)),
@@ -156,11 +156,11 @@ impl StreamReader {
     }
 
     fn classify_answer(&mut self, words: Option<String>) -> TurnEnd {
-        if self.account.is_empty() && words.as_deref().is_none_or(|words| words.trim().is_empty()) {
+        if self.turn.is_empty() && words.as_deref().is_none_or(|words| words.trim().is_empty()) {
             return TurnEnd::from_failure(TurnFailure::Empty, "the agent ended its turn without a message");
         }
         // A result may come without the answer, which the messages already had.
-        let said = words.filter(|words| !words.trim().is_empty()).unwrap_or_else(|| self.account.take_message());
+        let said = words.filter(|words| !words.trim().is_empty()).unwrap_or_else(|| self.turn.take_message());
         // goose marks its own messages, so a message of the model is always an answer.
         let found = (self.dialect != HeadlessDialect::Goose).then(|| failure::classify_failure_answer(&said)).flatten();
         match found {
@@ -172,7 +172,7 @@ impl StreamReader {
     fn classify_failure(&self, trouble: AgentFailure) -> HeadlessTurnEnd {
         match trouble {
             AgentFailure::Failed { said, .. }
-                if self.resumes && self.account.is_empty() && is_conversation_gone(&said) =>
+                if self.resumes && self.turn.is_empty() && is_conversation_gone(&said) =>
             {
                 HeadlessTurnEnd::ConversationLost(said)
             }
@@ -182,46 +182,46 @@ impl StreamReader {
 
     /// Returns the end of a turn whose process exited before its stream was complete.
     fn classify_broken_stream(&self, exit: ProgramExit) -> HeadlessTurnEnd {
-        let turn = |fault, why: String| HeadlessTurnEnd::Turn(TurnEnd::from_failure(fault, why));
+        let failed = |fault, why: String| HeadlessTurnEnd::Turn(TurnEnd::from_failure(fault, why));
         let end = match exit {
             ProgramExit::Cancelled => return HeadlessTurnEnd::Turn(TurnEnd::Cancelled),
             ProgramExit::TimedOut => return HeadlessTurnEnd::Turn(TurnEnd::TimedOut),
             ProgramExit::OutputIdle => {
-                return turn(TurnFailure::Silent, self.append_last_complaint("it wrote nothing for too long"));
+                return failed(TurnFailure::Silent, self.append_last_complaint("it wrote nothing for too long"));
             }
-            ProgramExit::Lost => return turn(TurnFailure::Crashed, "its supervisor died".to_owned()),
+            ProgramExit::Lost => return failed(TurnFailure::Crashed, "its supervisor died".to_owned()),
             ProgramExit::Code(code) => format!("exit {code}"),
             ProgramExit::Signal(signal) => format!("ended by signal {signal}"),
         };
         let complaints = String::from_utf8_lossy(&self.stderr_tail);
         if matches!(exit, ProgramExit::Code(126 | 127)) && !self.has_known_event && self.first_unknown_line.is_none() {
-            return HeadlessTurnEnd::Turn(TurnEnd::Broken(self.append_last_complaint("the program cannot be started")));
+            return HeadlessTurnEnd::Turn(TurnEnd::Broken(self.append_last_complaint("cannot start the program")));
         }
         let noise = self.first_unknown_line.as_deref().unwrap_or_default();
-        let told = self.account.error.as_deref().map(failure_cause::failure_from_message);
-        let told = told.or_else(|| match exit {
+        let reported = self.turn.error.as_deref().map(failure_cause::failure_from_message);
+        let reported = reported.or_else(|| match exit {
             ProgramExit::Code(0) => None,
             _ => failure::classify_failed_output(noise, &complaints),
         });
-        if let Some(told) = told {
-            return self.classify_failure(told);
+        if let Some(reported) = reported {
+            return self.classify_failure(reported);
         }
         if !self.has_known_event && self.resumes && exit != ProgramExit::Code(0) && is_conversation_gone(&complaints) {
             return HeadlessTurnEnd::ConversationLost(self.last_stderr_complaint().unwrap_or(end));
         }
         match (self.has_known_event, &self.first_unknown_line, exit) {
-            (true, _, _) => turn(
+            (true, _, _) => failed(
                 TurnFailure::Crashed,
                 self.append_last_complaint(&format!("it ended in the middle of its turn ({end})")),
             ),
-            (false, Some(noise), _) => turn(
+            (false, Some(noise), _) => failed(
                 TurnFailure::Garbage,
                 format!("it wrote nothing that `{}` writes ({end}), but `{noise}`", self.dialect.program_name()),
             ),
             (false, None, ProgramExit::Code(0)) => {
-                turn(TurnFailure::Garbage, self.append_last_complaint("it wrote nothing at all (exit 0)"))
+                failed(TurnFailure::Garbage, self.append_last_complaint("it wrote nothing at all (exit 0)"))
             }
-            (false, None, ProgramExit::Signal(_)) => turn(TurnFailure::Crashed, self.append_last_complaint(&end)),
+            (false, None, ProgramExit::Signal(_)) => failed(TurnFailure::Crashed, self.append_last_complaint(&end)),
             (false, None, _) => {
                 self.classify_failure(failure_cause::failure_from_message(&self.append_last_complaint(&end)))
             }
@@ -241,7 +241,7 @@ impl StreamReader {
         let text = String::from_utf8_lossy(&self.stderr_tail);
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).rev();
         let last = lines.clone().next()?;
-        let telling = lines.find(|line| line.to_lowercase().starts_with("error"));
-        Some(telling.unwrap_or(last).to_owned())
+        let error_line = lines.find(|line| line.to_lowercase().starts_with("error"));
+        Some(error_line.unwrap_or(last).to_owned())
     }
 }

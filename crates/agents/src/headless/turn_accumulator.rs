@@ -37,7 +37,7 @@ pub(super) struct TurnAccumulator {
     pub reset: Option<RateLimitReset>,
     /// Events for observers.
     pub events: Vec<StreamEvent>,
-    last_told: Option<char>,
+    last_char: Option<char>,
     /// Open calls: several may run at once, also beyond the next message.
     called: Vec<String>,
 }
@@ -125,14 +125,14 @@ impl TurnAccumulator {
     }
 
     fn begin_new_line(&mut self) {
-        if self.last_told.is_some_and(|last| last != '\n') {
+        if self.last_char.is_some_and(|last| last != '\n') {
             self.emit_text("\n".to_owned());
         }
     }
 
     fn emit_text(&mut self, text: String) {
         if let Some(last) = text.chars().last() {
-            self.last_told = Some(last);
+            self.last_char = Some(last);
             self.events.push(StreamEvent::Text(text));
         }
     }

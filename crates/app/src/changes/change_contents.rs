@@ -1,7 +1,7 @@
 //! The contents of a change as git shows them. Nothing is fetched or written.
 
 use windlass_process::RunControl;
-use windlass_runner::stacked_branches::{self, LowerTask};
+use windlass_runner::stacked_branches::{self, ParentStackTask};
 use windlass_vcs::git::{BranchName, DiffText, Error, FileChange, GitClient, GitCommitId, LoggedCommit};
 
 use super::{ChangeRecord, mark_landed_changes, with_git};
@@ -45,7 +45,7 @@ impl ChangeContents {
 
 fn read_change_contents(
     git: &GitClient<'_>,
-    below: &[LowerTask],
+    below: &[ParentStackTask],
     change: &ChangeRecord,
     most: usize,
 ) -> Result<ChangeContents, Error> {
@@ -60,7 +60,7 @@ fn read_change_contents(
 /// Returns the first (exclusive) and the last commit of a change.
 fn find_change_range(
     git: &GitClient<'_>,
-    below: &[LowerTask],
+    below: &[ParentStackTask],
     change: &ChangeRecord,
 ) -> Result<(GitCommitId, GitCommitId), Error> {
     let unknown = |commit: &str| Error::UnknownCommit { commit: commit.to_owned() };

@@ -89,7 +89,7 @@ impl ChangeRecord {
         match (&self.change.merged, &self.forge_state) {
             (Some(_), _) => ChangeState::Merged,
             (None, _) if self.external_merge.is_some() => ChangeState::Merged,
-            (None, Some(Ok(standing))) => *standing,
+            (None, Some(Ok(state))) => *state,
             (None, _) if self.task.state == TaskState::Deleted => ChangeState::Dropped,
             (None, _) => ChangeState::Open,
         }

@@ -10,7 +10,7 @@ use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::{
     Authority, Command, ConfigTrust, HookOutcome, HookReport, Refusal, Task, TaskId, TaskResolution, TaskState,
 };
-use windlass_runner::{EffectRunner, ManualMergeOutcome, MergeChecks, MergeSeal};
+use windlass_runner::{EffectRunner, ManualMergeOutcome, MergeChecks, MergeProof};
 
 use super::{ChangeRecord, is_blocked_by_git};
 use crate::caller::CallerContext;
@@ -25,7 +25,7 @@ use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints, trust};
 pub struct MergeReport {
     pub change: ChangeRecord,
     /// None if the change had been merged before.
-    pub seal: Option<MergeSeal>,
+    pub proof: Option<MergeProof>,
 }
 
 /// Merges the change of a task into its base, and runs the effects of the merge. If the base has moved on, rebases first and runs
@@ -41,7 +41,7 @@ pub fn merge_change(opened: &mut OpenedProject, id: TaskId, checks: MergeChecks)
     let is_trusted = trust::is_config_effective(&opened.project, &config, opened.trust)?;
     if !is_trusted && !plan::plan_hooks(&config).is_empty() {
         if checks == MergeChecks::Run {
-            return Err(Failure::new(FailureCode::Trust, "this project may not run what its configuration says")
+            return Err(Failure::new(FailureCode::Trust, "cannot use the configuration of this project")
                 .with_cause("it is not trusted in its present form, and checks may have to run")
                 .with_hint(format!("{}; --no-check merges without running anything", hints::HOW_TO_TRUST))
                 .with_trust_option());
@@ -60,17 +60,17 @@ pub fn merge_change(opened: &mut OpenedProject, id: TaskId, checks: MergeChecks)
             None => dispatch.merge_manually(&change.task, checks, submitted.clone()).map_err(hints::run_failure)?,
         };
         match &merged {
-            ManualMergeOutcome::Merged(seal) => record_merge(dispatch, &*front_end, &change.task, seal)?,
+            ManualMergeOutcome::Merged(proof) => record_merge(dispatch, &*front_end, &change.task, proof)?,
             ManualMergeOutcome::AlreadyMerged => {
-                conclude_task(dispatch, &*front_end, change.task.id, change.base_name())?
+                complete_merged_task(dispatch, &*front_end, change.task.id, change.base_name())?
             }
             _ => {}
         }
         Ok(merged)
     });
     let by_signal = |failure: Failure| failure.with_signal(received.first_signal());
-    let seal = merged.and_then(|merged| take_seal(opened, &change, merged)).map_err(by_signal)?;
-    Ok(MergeReport { change, seal })
+    let proof = merged.and_then(|merged| take_proof(opened, &change, merged)).map_err(by_signal)?;
+    Ok(MergeReport { change, proof })
 }
 
 /// Refuses the merge of a task that is worked on or not accepted.
@@ -118,17 +118,17 @@ fn check_task_state(opened: &OpenedProject, task: &Task) -> Result<(), Failure> 
     }
 }
 
-/// Returns the seal of a merge, or nothing if the change was merged before. Any other outcome is a failure.
-fn take_seal(
+/// Returns the proof of a merge, or nothing if the change was merged before. Any other outcome is a failure.
+fn take_proof(
     opened: &OpenedProject,
     known: &ChangeRecord,
     outcome: ManualMergeOutcome,
-) -> Result<Option<MergeSeal>, Failure> {
+) -> Result<Option<MergeProof>, Failure> {
     let id = known.task.id;
     let failure =
         |base: &str| Failure::new(FailureCode::Refused, format!("cannot merge the change of {id} into {base}"));
     Err(match outcome {
-        ManualMergeOutcome::Merged(seal) => return Ok(Some(seal)),
+        ManualMergeOutcome::Merged(proof) => return Ok(Some(proof)),
         ManualMergeOutcome::AlreadyMerged => return Ok(None),
         ManualMergeOutcome::Refused { cause, hint } => failure(known.base_name()).with_cause(cause).with_hint(hint),
         ManualMergeOutcome::Conflicts { base, files, why } => {
@@ -182,17 +182,17 @@ fn record_merge(
     dispatch: &mut EffectRunner<'_>,
     front_end: &dyn FrontEnd,
     task: &Task,
-    seal: &MergeSeal,
+    proof: &MergeProof,
 ) -> Result<(), Failure> {
-    let merged = Command::RecordMerge { id: task.id, commit: seal.commit.clone(), seen: seal.seen.clone() };
+    let merged = Command::RecordMerge { id: task.id, commit: proof.commit.clone(), seen: proof.seen.clone() };
     dispatch
         .commit_command_as(&execution::person_origin(Authority::Person, environment::current_timestamp()), &merged)
         .map_err(hints::run_failure)?;
-    conclude_task(dispatch, front_end, task.id, &seal.base)
+    complete_merged_task(dispatch, front_end, task.id, &proof.base)
 }
 
 /// Runs the effects of a merge. If the task waited for a person, the merge is the answer.
-fn conclude_task(
+fn complete_merged_task(
     dispatch: &mut EffectRunner<'_>,
     front_end: &dyn FrontEnd,
     id: TaskId,

@@ -48,8 +48,8 @@ pub fn list_pipeline_details(task: &Task, next: Option<String>) -> Vec<(&'static
         }
     }
     // The last former branch comes first, because the present branch continues from it.
-    for (place, former) in task.former.iter().enumerate().rev() {
-        let from = task.taken.as_ref().filter(|_| place + 1 == task.former.len());
+    for (place, former) in task.former_workspaces.iter().enumerate().rev() {
+        let from = task.taken.as_ref().filter(|_| place + 1 == task.former_workspaces.len());
         let from = from.map(|taken| format!(", taken from session `{}` (epoch {})", taken.from, taken.epoch));
         lines.push(("former", format!("{}{}", former.branch, from.unwrap_or_default())));
     }
@@ -98,7 +98,7 @@ pub fn describe_progress(record: &EventRecord) -> Option<(Tone, String)> {
         }
         Event::PipelineFailed(failed) => {
             let (count, most) = (failed.count, failed.most);
-            let told = match (failed.remedy, failed.gate) {
+            let text = match (failed.remedy, failed.gate) {
                 // Without feedback, no hook has shown the reason.
                 (GateRemedy::Remediate, _) if failed.feedback.is_some() => {
                     format!("{}: sent back to fix it ({count} of {most})", failed.reason)
@@ -107,7 +107,7 @@ pub fn describe_progress(record: &EventRecord) -> Option<(Tone, String)> {
                 (GateRemedy::Reject, _) => format!("rejected ({count} of {most}): the agent works on it again"),
                 (GateRemedy::Again | GateRemedy::GiveUp | GateRemedy::Escalate | GateRemedy::Hear, _) => return None,
             };
-            (Tone::Warning, told)
+            (Tone::Warning, text)
         }
         Event::ChangeOpened(change) => (Tone::Name, format!("its change: {}", format_change_location(change))),
         // The merge is not of this session, and was shown when it was seen.

@@ -165,7 +165,7 @@ impl GitInspection<'_> {
     /// Returns the task of a worktree, by its name.
     fn find_worktree_owner(&self, name: &str) -> Option<TaskId> {
         let task = self.find_task_by_name(name)?;
-        let known = task.workspace.iter().chain(&task.former).any(|place| place.name == name);
+        let known = task.workspace.iter().chain(&task.former_workspaces).any(|place| place.name == name);
         let begun = task.workspace.is_none() && task.lease.is_some();
         (known || begun).then_some(task.id)
     }
@@ -184,7 +184,7 @@ fn has_current_branch(task: &Task, branch: &str) -> bool {
 }
 
 fn has_former_branch(task: &Task, branch: &str) -> bool {
-    task.former.iter().any(|place| place.branch == branch)
+    task.former_workspaces.iter().any(|place| place.branch == branch)
 }
 
 /// Returns the names of the directories in a directory.

@@ -219,7 +219,7 @@ fn summarize_store_report(report: &StoreReport, rebuild_command: &str) -> Health
     let rows = report.rows.iter().map(|row| format!("{} {}", row.row, row.problem));
     let hint = match report {
         report if !report.pages.is_empty() || !report.log.is_empty() => {
-            let export = "`windlass doctor --export sound.jsonl` saves every sound event";
+            let export = "`windlass doctor --export sound.jsonl` saves every valid event";
             Some(format!("{export}, --restore puts them into a new store"))
         }
         report if !report.rows.is_empty() => Some(format!("the log is sound: `{rebuild_command}` rebuilds the rows")),

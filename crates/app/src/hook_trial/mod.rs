@@ -111,10 +111,10 @@ impl<'a> HookTrialRunner<'a> {
     pub fn try_hook<'c>(&self, hook: &'c HookSpec, really: bool) -> Result<HookTrial<'c>, Failure> {
         let mut values = self.values.clone();
         values["hook"] = json!(hook.name);
-        let told = plan::runnable_hook(hook).map(|hook| hook.kind);
-        let is_told_at_gate =
-            self.point.is_gate() && matches!(told, Some(RunnableKind::Command(_) | RunnableKind::Http(_)));
-        if is_told_at_gate || matches!(told, Some(RunnableKind::Rules(_))) {
+        let kind = plan::runnable_hook(hook).map(|hook| hook.kind);
+        let reports_at_gate =
+            self.point.is_gate() && matches!(kind, Some(RunnableKind::Command(_) | RunnableKind::Http(_)));
+        if reports_at_gate || matches!(kind, Some(RunnableKind::Rules(_))) {
             values = rule_report::merge_agent_context(&values, &rule_report::agent_context_from_values(&values));
         }
         let tool = values["tool_name"].as_str().unwrap_or_default();
@@ -140,9 +140,9 @@ impl<'a> HookTrialRunner<'a> {
             environment: &environment,
             agent_payload: self.request.as_ref().map(|request| &request.payload),
         };
-        let papers = HookInputFiles::for_run(&self.records.join(format!("trial-{}", std::process::id())), &input);
+        let files = HookInputFiles::for_run(&self.records.join(format!("trial-{}", std::process::id())), &input);
         let command = match &runnable.kind {
-            RunnableKind::Command(script) => Some(input.fill_script(script, &papers)),
+            RunnableKind::Command(script) => Some(input.fill_script(script, &files)),
             RunnableKind::Http(address) => Some(format!("{} {}", address.method.name(), address.url)),
             RunnableKind::Desktop => Some("a notice on the desktop".to_owned()),
             RunnableKind::Step(_) | RunnableKind::Workflow(_) => hook.describe_effect(),
@@ -151,20 +151,20 @@ impl<'a> HookTrialRunner<'a> {
         let runs = matches
             && self.would_run_on_condition(&holds)
             && (really || matches!(runnable.kind, RunnableKind::Rules(_) | RunnableKind::Prompt(_)));
-        let told = if matches!(runnable.kind, RunnableKind::Command(_)) {
-            input.environment_variables(&papers)
+        let variables = if matches!(runnable.kind, RunnableKind::Command(_)) {
+            input.environment_variables(&files)
         } else {
             Vec::new()
         };
-        let told = told.into_iter().filter(|(name, _)| runs || *name != PAYLOAD_FILE_VARIABLE);
-        let told = told.map(|(name, value)| (name.to_owned(), json!(value.to_string_lossy()))).collect();
-        let report = if runs { Some(self.mask.mask_report(self.run_hook(&runnable, &input, &papers)?)) } else { None };
+        let variables = variables.into_iter().filter(|(name, _)| runs || *name != PAYLOAD_FILE_VARIABLE);
+        let variables = variables.map(|(name, value)| (name.to_owned(), json!(value.to_string_lossy()))).collect();
+        let report = if runs { Some(self.mask.mask_report(self.run_hook(&runnable, &input, &files)?)) } else { None };
         Ok(HookTrial {
             hook,
             matches,
             condition: holds,
             command,
-            environment: told,
+            environment: variables,
             payload: input.build_payload(),
             report,
         })
@@ -194,10 +194,10 @@ impl<'a> HookTrialRunner<'a> {
         &self,
         hook: &hooks::RunnableHook,
         input: &HookInput<'_>,
-        papers: &HookInputFiles,
+        files: &HookInputFiles,
     ) -> Result<HookReport, Failure> {
         match &hook.kind {
-            RunnableKind::Command(script) => self.run_script(hook, script, input, papers),
+            RunnableKind::Command(script) => self.run_script(hook, script, input, files),
             RunnableKind::Http(address) => Ok(self.send_webhook(hook, address, input)),
             RunnableKind::Desktop => {
                 let message = Some("only the loop shows notices on the desktop".to_owned());
@@ -207,7 +207,7 @@ impl<'a> HookTrialRunner<'a> {
                 Ok(text) => HookReport { feedback: Some(text), ..HookOutcome::Success.into() },
                 Err(fault) => HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() },
             }),
-            RunnableKind::Step(DeliveryStep::RunTests) => self.run_tests(hook, input, papers),
+            RunnableKind::Step(DeliveryStep::RunTests) => self.run_tests(hook, input, files),
             RunnableKind::Step(_) => {
                 let message = Some("only a session that submits its work runs it".to_owned());
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
@@ -235,11 +235,11 @@ impl<'a> HookTrialRunner<'a> {
         hook: &hooks::RunnableHook,
         script: &HookScript,
         input: &HookInput<'_>,
-        papers: &HookInputFiles,
+        files: &HookInputFiles,
     ) -> Result<HookReport, Failure> {
-        let spec = input.build_spec(script, hook.timeout, papers);
+        let spec = input.build_spec(script, hook.timeout, files);
         let system = |error| Failure::new(FailureCode::System, "cannot write the payload").with_cause(error);
-        papers.write(&spec.stdin).map_err(system)?;
+        files.write(&spec.stdin).map_err(system)?;
         let owner_lock = execution::acquire_owner_lock(self.project)?;
         let ran = start(&spec, &owner_lock, &self.control, &mut |_, _| {});
         // The output is masked before it is cut: half a secret is one, too.
@@ -260,7 +260,7 @@ impl<'a> HookTrialRunner<'a> {
         &self,
         hook: &hooks::RunnableHook,
         input: &HookInput<'_>,
-        papers: &HookInputFiles,
+        files: &HookInputFiles,
     ) -> Result<HookReport, Failure> {
         let detected = || test_command::detect_test_command(&self.project.root).map(str::to_owned);
         let Some(command) = self.test_command.clone().or_else(detected) else {
@@ -268,7 +268,7 @@ impl<'a> HookTrialRunner<'a> {
         };
         match HookScript::parse(&command) {
             Ok(script) => {
-                let report = self.run_script(hook, &script, input, papers)?;
+                let report = self.run_script(hook, &script, input, files)?;
                 Ok(test_command::judge_test_report(report, &command))
             }
             Err(refused) => {

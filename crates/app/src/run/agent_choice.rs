@@ -48,7 +48,7 @@ pub fn no_agent_failure() -> Failure {
 
 /// Fails if an agent cannot be started in this directory, as far as that shows without starting it. Shell syntax is left to the
 /// shell, and a worktree may have a script that this directory does not have.
-pub fn check_agent_startable(agent: &Agent, directory: &Path, grounds: WorkspaceMode) -> Result<(), Failure> {
+pub fn check_agent_startable(agent: &Agent, directory: &Path, workspace_mode: WorkspaceMode) -> Result<(), Failure> {
     let command = match &agent.kind {
         AgentKind::Scripted(file) => return agents::read_script(&directory.join(file)).map(drop),
         AgentKind::Command(command) | AgentKind::Acp(command) => command,
@@ -58,16 +58,16 @@ pub fn check_agent_startable(agent: &Agent, directory: &Path, grounds: Workspace
     let missing_script = || {
         let ran = ShellCommand { text: command, directory, environment: &environment };
         let is_one_command = !command.contains(['|', '&', ';', '\n']);
-        ran.missing_script().filter(|_| grounds.is_in_place() && is_one_command)
+        ran.missing_script().filter(|_| workspace_mode.is_in_place() && is_one_command)
     };
     match find_missing_program(command.as_ref(), directory, &environment)
         .map(|error| error.to_string())
         .or_else(missing_script)
     {
         None => Ok(()),
-        Some(error) => Err(Failure::new(FailureCode::Usage, format!("the agent `{agent}` cannot be started"))
+        Some(error) => Err(Failure::new(FailureCode::Usage, format!("cannot start the agent `{agent}`"))
             .with_cause(error)
-            .with_hint("look for a typing mistake, or install it; nothing was started")),
+            .with_hint("check the spelling, or install it; nothing was started")),
     }
 }
 
@@ -77,13 +77,13 @@ pub fn explain_no_task_for_agent(
     store: &SqliteStore,
     types: &TaskTypes,
     agent: &str,
-    grounds: WorkspaceMode,
+    workspace_mode: WorkspaceMode,
 ) -> Result<Option<String>, Failure> {
     let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
     if snapshot.next_expired_lease(environment::current_timestamp(), None).map_err(hints::view_failure)?.is_some() {
         return Ok(None);
     }
-    match types.next_task_for(&snapshot, Some(agent), &[], grounds) {
+    match types.next_task_for(&snapshot, Some(agent), &[], workspace_mode) {
         Ok(Some(_)) => Ok(None),
         Ok(None) => {
             let any = snapshot.next_claimable(None).map_err(hints::view_failure)?.is_some();

@@ -39,9 +39,10 @@ pub fn clean_up_tasks(
 pub fn clean_up_without_work(opened: &mut OpenedProject) -> Result<(), Failure> {
     let inside = CallerContext::detect_from_variables(opened)?;
     let Ok(config) = Config::from_source(inside.load_config_source(opened)?) else { return Ok(()) };
-    let in_place = find_workspace_mode(&opened.project, &config).is_ok_and(|grounds| grounds.is_in_place());
-    let told = opened.trust || inside.config.is_some();
-    let config = match find_effective_config(&*opened.front_end, &opened.project, config, told) {
+    let in_place =
+        find_workspace_mode(&opened.project, &config).is_ok_and(|workspace_mode| workspace_mode.is_in_place());
+    let trust_option = opened.trust || inside.config.is_some();
+    let config = match find_effective_config(&*opened.front_end, &opened.project, config, trust_option) {
         Ok(config) => config,
         Err(failure) if !in_place && !list_open_changes(opened)?.is_empty() => {
             let unchecked = format!("merged changes are not looked for: {}", failure.message);
@@ -50,7 +51,7 @@ pub fn clean_up_without_work(opened: &mut OpenedProject) -> Result<(), Failure> 
         }
         Err(_) => return Ok(()),
     };
-    if find_workspace_mode(&opened.project, &config).is_ok_and(|grounds| grounds.is_in_place()) {
+    if find_workspace_mode(&opened.project, &config).is_ok_and(|workspace_mode| workspace_mode.is_in_place()) {
         return Ok(());
     }
     let owner_lock = execution::acquire_owner_lock(&opened.project)?;

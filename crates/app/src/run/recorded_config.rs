@@ -40,7 +40,7 @@ pub fn check_config_trust(
     let older = Config::load(&project.root).is_ok_and(|present| present.text() != config.text());
     Err(match resumed {
         Some(session) if older => {
-            Failure::new(FailureCode::Trust, "this project may not run what its configuration says")
+            Failure::new(FailureCode::Trust, "cannot use the configuration of this project")
                 .with_cause(format!(
                     "session `{}` works with an older configuration than the trusted one",
                     session.name

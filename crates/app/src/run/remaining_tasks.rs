@@ -19,7 +19,7 @@ const MAX_NAMED_TASKS: usize = 10;
 #[derive(Clone, Copy)]
 pub struct AgentRestrictions<'a> {
     pub opened: &'a OpenedProject,
-    pub grounds: WorkspaceMode,
+    pub workspace_mode: WorkspaceMode,
     pub types: &'a TaskTypes,
     /// Task types that are left alone, each with the reason.
     pub held_back: &'a BTreeMap<TypeName, String>,
@@ -73,7 +73,7 @@ impl RemainingTasks {
         self.explain_ready_tasks(|task| {
             let held_back = || task.kind.as_ref().and_then(|kind| restrictions.held_back.get(kind)).cloned();
             match restrictions.types.allowed_agents(task.kind.as_ref()) {
-                _ if is_left_in_place(task, restrictions.grounds) => {
+                _ if is_left_in_place(task, restrictions.workspace_mode) => {
                     Some(explain_left_in_place(restrictions.opened, task.id))
                 }
                 Some(names) if names.is_empty() => Some("no agent may".to_owned()),

@@ -57,7 +57,7 @@ pub struct PlannedSession<'a> {
     pub(super) types: TaskTypes,
     /// Task types that are left alone, each with the reason.
     pub(super) held_back: BTreeMap<TypeName, String>,
-    pub(super) grounds: WorkspaceMode,
+    pub(super) workspace_mode: WorkspaceMode,
 }
 
 impl PlannedSession<'_> {
@@ -85,7 +85,12 @@ impl PlannedSession<'_> {
 
     /// Returns the restrictions that keep the agent from ready tasks.
     pub fn agent_restrictions<'o>(&'o self, opened: &'o OpenedProject) -> AgentRestrictions<'o> {
-        AgentRestrictions { opened, grounds: self.grounds, types: &self.types, held_back: &self.held_back }
+        AgentRestrictions {
+            opened,
+            workspace_mode: self.workspace_mode,
+            types: &self.types,
+            held_back: &self.held_back,
+        }
     }
 }
 
@@ -132,8 +137,8 @@ pub fn plan_run<'a>(opened: &mut OpenedProject, request: &'a RunRequest) -> Resu
     };
     let agent = choose_agent(request.agent.as_deref(), &choice, (&config, listed.as_deref()), opened.trust)?;
     let place = WorkspaceChoice::find_for_run(target, choice.resumed_session(), opened, &config)?;
-    check_agent_startable(&agent, &opened.project.root, place.grounds)?;
-    if place.grounds.is_in_place() {
+    check_agent_startable(&agent, &opened.project.root, place.workspace_mode)?;
+    if place.workspace_mode.is_in_place() {
         warn_of_shared_directory(opened, choice.session_name())?;
     }
     let (gatekeepers, unjudged) = match place.is_unjudged {
@@ -142,11 +147,12 @@ pub fn plan_run<'a>(opened: &mut OpenedProject, request: &'a RunRequest) -> Resu
     };
     let types = plan::plan_task_types(&config);
     if is_new_of_graph
-        && let Some(reason) = explain_no_task_for_agent(&opened.store, &types, &agent.name, place.grounds)?
+        && let Some(reason) = explain_no_task_for_agent(&opened.store, &types, &agent.name, place.workspace_mode)?
     {
         clean_up_without_work(opened)?;
         let held_back = BTreeMap::new();
-        let restrictions = AgentRestrictions { opened, grounds: place.grounds, types: &types, held_back: &held_back };
+        let restrictions =
+            AgentRestrictions { opened, workspace_mode: place.workspace_mode, types: &types, held_back: &held_back };
         let remaining = RemainingTasks::find_remaining(opened)?.explain_for_agent(restrictions, &agent.name);
         return Ok(RunPlan::NothingReady(NothingReady { reason, remaining }));
     }
@@ -164,7 +170,7 @@ pub fn plan_run<'a>(opened: &mut OpenedProject, request: &'a RunRequest) -> Resu
         gatekeepers,
         types,
         held_back,
-        grounds: place.grounds,
+        workspace_mode: place.workspace_mode,
     })))
 }
 

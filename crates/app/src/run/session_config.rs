@@ -16,13 +16,13 @@ pub fn find_session_config(
     inside: &CallerContext,
     choice: &SessionChoice,
 ) -> Result<Config, Failure> {
-    let told = opened.trust || inside.config.is_some();
+    let trust_option = opened.trust || inside.config.is_some();
     let SessionChoice::Resume(session) = choice else {
         return find_effective_config(
             &*opened.front_end,
             &opened.project,
             Config::from_source(inside.load_config_source(opened)?)?,
-            told,
+            trust_option,
         );
     };
     let text = read_recorded_config(&opened.store, session)?;
@@ -31,7 +31,7 @@ pub fn find_session_config(
         opened.front_end.show_notice(Notice::Note(changed));
     }
     let config = Config::from_source(execution::recorded_config_source(&opened.project, &text))?;
-    check_config_trust(&opened.project, &config, Some(session), told)?;
+    check_config_trust(&opened.project, &config, Some(session), trust_option)?;
     Ok(config)
 }
 
@@ -48,9 +48,9 @@ pub fn find_effective_config(
     front_end: &dyn FrontEnd,
     project: &Project,
     config: Config,
-    told: bool,
+    trust_option: bool,
 ) -> Result<Config, Failure> {
-    if trust::is_config_effective(project, &config, told)? {
+    if trust::is_config_effective(project, &config, trust_option)? {
         return Ok(config);
     }
     check_config_trust(project, &config, None, false)?;
@@ -62,12 +62,12 @@ pub fn find_effective_config(
 
 /// Returns whether programs may run for the rules and stop hooks that agents register.
 pub fn may_run_agent_programs(
-    told: bool,
+    trust_option: bool,
     inside: &CallerContext,
     project: &Project,
     config: &Config,
 ) -> Result<bool, Failure> {
-    Ok(told
+    Ok(trust_option
         || (inside.config.is_some() && environment::is_run_trusted())
         || trust::may_run_agent_programs(project, config)?)
 }

@@ -28,7 +28,7 @@ use crate::{Failure, FailureCode, Notice, environment, execution, hints, runner_
 
 /// An observer that shows a running session to people.
 pub trait SessionObserver {
-    fn observe_event(&mut self, told: RunnerEvent<'_>);
+    fn observe_event(&mut self, event: RunnerEvent<'_>);
 
     /// Returns whether the observer shows the output of programs line by line.
     fn shows_output(&self) -> bool {
@@ -59,7 +59,7 @@ impl PlannedSession<'_> {
         // The choice waits until a killed owner counts as dead, so the recovery comes after it.
         recover_and_notify(opened, control, RecoveryScope::BeforeSession(choice.session_name()))?;
         let owner_lock = execution::acquire_owner_lock(&opened.project)?;
-        let _heart = start_heartbeat(std::slice::from_ref(&owner_lock), config)?;
+        let _heartbeat = start_heartbeat(std::slice::from_ref(&owner_lock), config)?;
         let owner = execution::owner_name(&owner_lock);
         let left = find_left_task(&opened.store, request, *target)?;
         let begin = self.begin_command(&opened.project, &owner, left)?;
@@ -77,16 +77,16 @@ impl PlannedSession<'_> {
         let outside = RunnerEnv {
             now: &environment::steady_timestamp,
             random: &execution::random_u128_or_io_error,
-            observe: &mut |told| {
-                count_runner_event(&mut tally, &told);
-                observer.observe_event(told);
+            observe: &mut |event| {
+                count_runner_event(&mut tally, &event);
+                observer.observe_event(event);
             },
             shows_output,
         };
         let mut dispatch = EffectRunner::new(&mut opened.store, settings, &owner_lock, control.clone(), outside)
             .map_err(hints::run_failure)?;
         // Work in place has no changes.
-        let delivers = !self.grounds.is_in_place();
+        let delivers = !self.workspace_mode.is_in_place();
         if delivers {
             dispatch.record_external_merges(&in_use).map_err(hints::run_failure)?;
         }
@@ -125,7 +125,7 @@ impl PlannedSession<'_> {
                 task: self.request.task.or(left),
                 goal: self.request.goal.clone(),
                 work: self.target.work_source(),
-                grounds: self.grounds,
+                workspace_mode: self.workspace_mode,
                 config: self.config.text().to_string(),
                 protected: read_protected_files(project, &self.config)?,
                 agent: self.agent.to_string(),
@@ -172,7 +172,7 @@ pub(super) fn session_runner_settings(
     Ok(RunnerSettings {
         prompt: config.prompt_template()?,
         workflows: workflows.to_workflow_finder(),
-        permission: runner_settings::validator_permission(config, runner_settings::validator_standing(trusted)),
+        permission: runner_settings::validator_permission(config, runner_settings::validator_trust(trusted)),
         delivery: DeliverySettings { gatekeepers, ..settings.delivery },
         ..settings
     })
@@ -185,8 +185,8 @@ pub(super) fn session_origin(owner: &OwnerName, via: Option<windlass_engine::Eff
 }
 
 /// Counts an event of the runner.
-pub(super) fn count_runner_event(tally: &mut SessionTally, told: &RunnerEvent<'_>) {
-    match told {
+pub(super) fn count_runner_event(tally: &mut SessionTally, event: &RunnerEvent<'_>) {
+    match event {
         RunnerEvent::Event(record) => tally.count_event(record),
         RunnerEvent::Waiting(_) => tally.stop_turn_clock(),
         RunnerEvent::Prompting => tally.start_turn_clock(environment::current_timestamp()),

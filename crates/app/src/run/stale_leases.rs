@@ -41,9 +41,9 @@ fn heartbeat_interval(lease: Duration) -> Duration {
 
 /// Starts the heartbeat of these owners, which ends when the thread handle is dropped.
 pub fn start_heartbeat(owner_locks: &[OwnerLock], config: &Config) -> Result<HeartbeatThread, Failure> {
-    let pulses: io::Result<Vec<_>> = owner_locks.iter().map(OwnerLock::open_heartbeat).collect();
-    let heart = pulses.and_then(|pulses| HeartbeatThread::start(pulses, heartbeat_interval(lease_time(config))));
-    heart.map_err(|error| {
+    let files: io::Result<Vec<_>> = owner_locks.iter().map(OwnerLock::open_heartbeat).collect();
+    let heartbeat = files.and_then(|files| HeartbeatThread::start(files, heartbeat_interval(lease_time(config))));
+    heartbeat.map_err(|error| {
         Failure::new(FailureCode::System, "cannot start the heartbeat of this process").with_cause(error)
     })
 }
@@ -154,7 +154,7 @@ mod tests {
             task: Some(TaskId(1)),
             goal: None,
             work: WorkSource::Given,
-            grounds: WorkspaceMode::InPlace,
+            workspace_mode: WorkspaceMode::InPlace,
             config: "hooks: {}".to_owned(),
             protected: None,
             agent: "command:true".to_owned(),
@@ -166,8 +166,8 @@ mod tests {
         for (nonce, command) in [(1, add), (2, begin)] {
             store.execute_command(&rules, &origin, &command, nonce).expect("it is taken");
         }
-        let _pulse = owner_lock.open_heartbeat().expect("a first beat");
-        while heartbeat_age(&owners, owner_lock.name()).expect("it has a pulse").is_zero() {
+        let _heartbeat = owner_lock.open_heartbeat().expect("a first beat");
+        while heartbeat_age(&owners, owner_lock.name()).expect("it has a heartbeat").is_zero() {
             thread::yield_now();
         }
         let task = store

@@ -19,7 +19,7 @@ use crate::{Failure, FailureCode, Notice, hints};
 /// The workspace of a run.
 #[derive(Clone, Copy)]
 pub struct WorkspaceChoice {
-    pub grounds: WorkspaceMode,
+    pub workspace_mode: WorkspaceMode,
     /// Whether the work leads to no change that gatekeepers could judge.
     pub is_unjudged: bool,
 }
@@ -34,7 +34,7 @@ impl WorkspaceChoice {
         config: &Config,
     ) -> Result<Self, Failure> {
         let place = Self::find_unchecked(target, resumed, opened, config)?;
-        if place.grounds.is_in_place() {
+        if place.workspace_mode.is_in_place() {
             refuse_inside_worktree(target, resumed, opened)?;
         }
         Ok(place)
@@ -47,12 +47,12 @@ impl WorkspaceChoice {
         config: &Config,
     ) -> Result<Self, Failure> {
         if matches!(target, RunTarget::Goal(_)) {
-            return Ok(Self { grounds: WorkspaceMode::InPlace, is_unjudged: true });
+            return Ok(Self { workspace_mode: WorkspaceMode::InPlace, is_unjudged: true });
         }
         let usual = find_workspace_mode(&opened.project, config)?;
         let is_begun = !usual.is_in_place() && was_begun_in_place(target, &opened.store)?;
         let fresh = if is_begun { WorkspaceMode::InPlace } else { usual };
-        Ok(Self { grounds: resumed.map_or(fresh, |session| session.grounds), is_unjudged: is_begun })
+        Ok(Self { workspace_mode: resumed.map_or(fresh, |session| session.workspace_mode), is_unjudged: is_begun })
     }
 }
 
@@ -111,7 +111,7 @@ pub fn warn_of_shared_directory(opened: &OpenedProject, own: &SessionName) -> Re
     let sessions =
         opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
     let is_at_work = |session: &&Session| {
-        let is_there = session.grounds.is_in_place() && session.ending_kind().is_none() && session.name != *own;
+        let is_there = session.workspace_mode.is_in_place() && session.ending_kind().is_none() && session.name != *own;
         is_there && is_owner_alive(&opened.project.owner_directory(), session.owner.as_str())
     };
     if let Some(other) = sessions.iter().find(is_at_work) {
@@ -126,8 +126,8 @@ pub fn warn_of_shared_directory(opened: &OpenedProject, own: &SessionName) -> Re
 }
 
 /// Returns whether a run of the graph leaves a task alone because its work lies in the person's own tree.
-pub fn is_left_in_place(task: &Task, grounds: WorkspaceMode) -> bool {
-    task.in_place && !grounds.is_in_place()
+pub fn is_left_in_place(task: &Task, workspace_mode: WorkspaceMode) -> bool {
+    task.in_place && !workspace_mode.is_in_place()
 }
 
 /// Returns the explanation for a task that is left alone in place.

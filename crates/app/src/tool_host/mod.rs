@@ -33,7 +33,7 @@ use crate::caller::{CallerContext, requires_person};
 use crate::context::OpenedProject;
 use crate::execution::{self, HookExecution, owner_name};
 use crate::person::ConcernedSessions;
-use crate::runner_settings::{build_secret_mask, supervisor_launcher, validator_permission, validator_standing};
+use crate::runner_settings::{build_secret_mask, supervisor_launcher, validator_permission, validator_trust};
 use crate::{Failure, FailureCode, Notice, environment, hints, trust};
 
 /// Longer than a clock tick of any file system.
@@ -125,8 +125,8 @@ impl ProjectToolHost {
             Some(kept) if known => kept,
             kept => self.parse_unless_cached(inside.load_config_source(&self.opened)?, source, kept)?,
         };
-        let told = self.opened.trust || inside.config.is_some();
-        let counts = trust::is_config_effective(&self.opened.project, &kept.config, told)?;
+        let trust_option = self.opened.trust || inside.config.is_some();
+        let counts = trust::is_config_effective(&self.opened.project, &kept.config, trust_option)?;
         let kept = match kept.is_trusted == counts {
             true => kept,
             false => CachedConfig { rules: self.build_rules(&kept.config, counts)?, is_trusted: counts, ..kept },
@@ -256,7 +256,7 @@ impl ToolHost for ProjectToolHost {
             directory: self.opened.project.root.clone(),
             environment: environment::inherited_environment_in_run(),
             mask: build_secret_mask(&config),
-            permission: validator_permission(&config, validator_standing(trusted)),
+            permission: validator_permission(&config, validator_trust(trusted)),
             launcher: Some(supervisor_launcher().map_err(to_tool_error)?),
             owner_lock: self.owner_lock().map_err(to_tool_error)?,
         })

@@ -106,8 +106,8 @@ fn only_command_with_pending_hook_needs_trust() {
 #[test]
 fn tool_router_serves_real_project() {
     let place = TestProject::new("");
-    let mut desk = ToolRouter::new(place.tool_host(false));
-    let made = desk.call_tool("task_create", serde_json::json!({"goal": "one"}), &RunControl::new()).unwrap();
+    let mut router = ToolRouter::new(place.tool_host(false));
+    let made = router.call_tool("task_create", serde_json::json!({"goal": "one"}), &RunControl::new()).unwrap();
     assert_eq!(made["id"], "T1");
-    assert!(desk.host().owner_lock.is_none(), "a host that runs no programs acquires no owner lock");
+    assert!(router.host().owner_lock.is_none(), "a host that runs no programs acquires no owner lock");
 }

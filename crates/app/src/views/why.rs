@@ -50,7 +50,7 @@ pub struct WhyView {
 /// Explains the subject of a name.
 pub fn build_why_view(opened: &OpenedProject, name: &str) -> Result<WhyView, Failure> {
     let report = WhySubject::find_subject(opened, name)?.build_report(opened)?;
-    let (tone, state) = report.standing;
+    let (tone, state) = report.state;
     let omitted = report.facts.len().saturating_sub(MAX_FACTS);
     Ok(WhyView {
         kind: report.kind.to_owned(),

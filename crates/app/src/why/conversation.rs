@@ -21,7 +21,7 @@ pub fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Res
         Event::BridgeAnswered(answered) => Some(answered),
         _ => None,
     });
-    let standing = answers.clone().next_back().map(|answered| {
+    let state = answers.clone().next_back().map(|answered| {
         let (tone, words) = bridge::describe_answer(answered);
         (tone, format!("at {}: {words}", answered.point))
     });
@@ -46,7 +46,7 @@ pub fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Res
     Ok(WhyReport {
         kind: "conversation",
         name: caller.conversation.clone(),
-        standing: standing.unwrap_or((Tone::Plain, "nothing was answered yet".to_owned())),
+        state: state.unwrap_or((Tone::Plain, "nothing was answered yet".to_owned())),
         about,
         facts: build_facts(opened, records)?,
         next: None,

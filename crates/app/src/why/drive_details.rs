@@ -14,7 +14,7 @@ pub fn collect_drive_details(
 ) -> Result<Vec<(&'static str, String)>, Failure> {
     let mut details = Vec::new();
     let mut hooks = Vec::new();
-    for hook in &task.drive.hooks {
+    for hook in &task.evaluation.hooks {
         if let Some((_, Event::HookRegistered(said))) = read_event_at(opened, hook.id.0)? {
             hooks.push(drive::format_stop_hook(hook.id, said.hook.name(), hook.enabled));
         }
@@ -22,8 +22,8 @@ pub fn collect_drive_details(
     if !hooks.is_empty() {
         details.push(("stop hooks", format!("{}: {}", hooks.len(), hooks.join(", "))));
     }
-    details.extend(task.drive.series.as_ref().map(|series| ("series", drive::format_series(series))));
-    for kept in task.drive.live_checkpoints_at(now) {
+    details.extend(task.evaluation.series.as_ref().map(|series| ("series", drive::format_series(series))));
+    for kept in task.evaluation.live_checkpoints_at(now) {
         if let Some((at, Event::CheckpointCreated(made))) = read_event_at(opened, kept.id.0)? {
             let ago = time_format::format_time_between(at, now);
             details.push(("checkpoint", format!("{}, {ago} ago", drive::format_checkpoint(kept.id, &made))));

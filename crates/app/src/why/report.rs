@@ -9,7 +9,7 @@ pub struct WhyReport {
     /// The kind of the subject: `task`, `session`, `hook`, `series` or `conversation`.
     pub kind: &'static str,
     pub name: String,
-    pub standing: (Tone, String),
+    pub state: (Tone, String),
     pub about: Vec<(&'static str, String)>,
     /// Oldest first.
     pub facts: Vec<WhyFact>,
@@ -24,7 +24,7 @@ impl WhyReport {
         json!({
             "kind": self.kind,
             "name": self.name,
-            "standing": self.standing.1,
+            "standing": self.state.1,
             "about": about.collect::<Vec<_>>(),
             "facts": self.facts.iter().map(WhyFact::to_json).collect::<Vec<_>>(),
             "next": self.next,

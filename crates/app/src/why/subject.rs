@@ -160,7 +160,7 @@ fn report_task(opened: &OpenedProject, id: TaskId) -> Result<WhyReport, Failure>
     Ok(WhyReport {
         kind: "task",
         name: id.to_string(),
-        standing: (event_text::state_tone(task.state), task.state.to_string()),
+        state: (event_text::state_tone(task.state), task.state.to_string()),
         about,
         facts: build_facts(opened, records)?,
         next: find_next_command(find_next_step(opened, id)?),
@@ -224,7 +224,7 @@ fn report_session(opened: &OpenedProject, name: &SessionName) -> Result<WhyRepor
         _ => None,
     });
     let (tone, words) = event_text::describe_session_state(&seen);
-    let standing = match session.is_over() {
+    let state = match session.is_over() {
         true => {
             let iterations = drive::format_count(session.iteration as usize, "iteration", "iterations");
             format!("{words} after {iterations}{}", reason.unwrap_or_default())
@@ -248,7 +248,7 @@ fn report_session(opened: &OpenedProject, name: &SessionName) -> Result<WhyRepor
     Ok(WhyReport {
         kind: "session",
         name: name.to_string(),
-        standing: (tone, standing),
+        state: (tone, state),
         about: about.into_iter().filter_map(|(label, what)| Some((label, what?))).collect(),
         next: find_next_command(seen.list_next_steps(opened)?),
         facts: build_facts(opened, records)?,
@@ -285,12 +285,12 @@ fn report_hook(opened: &OpenedProject, task: TaskId, id: HookId) -> Result<WhyRe
         _ => false,
     };
     let row = opened.require_task(task)?;
-    let standing = match row.drive.hooks.iter().find(|hook| hook.id == id).map(|hook| hook.enabled) {
+    let state = match row.evaluation.hooks.iter().find(|hook| hook.id == id).map(|hook| hook.enabled) {
         Some(true) => (Tone::Good, "enabled"),
         Some(false) => (Tone::Warning, "disabled"),
         None => (Tone::Faint, "no longer registered"),
     };
-    report_judge(opened, &row, ("hook", id.to_string()), standing, is_own)
+    report_judge(opened, &row, ("hook", id.to_string()), state, is_own)
 }
 
 fn report_series(opened: &OpenedProject, task: TaskId, id: SeriesId) -> Result<WhyReport, Failure> {
@@ -303,8 +303,8 @@ fn report_series(opened: &OpenedProject, task: TaskId, id: SeriesId) -> Result<W
         _ => false,
     };
     let row = opened.require_task(task)?;
-    let standing = row.drive.find_series(id).map_or_else(|| "over".to_owned(), drive::format_series);
-    report_judge(opened, &row, ("series", id.to_string()), (Tone::Plain, &standing), is_own)
+    let state = row.evaluation.find_series(id).map_or_else(|| "over".to_owned(), drive::format_series);
+    report_judge(opened, &row, ("series", id.to_string()), (Tone::Plain, &state), is_own)
 }
 
 /// Reports on a registered stop hook or a series of iterations, which judge the work on a task from within.
@@ -312,7 +312,7 @@ fn report_judge(
     opened: &OpenedProject,
     task: &Task,
     (kind, name): (&'static str, String),
-    (tone, standing): (Tone, &str),
+    (tone, state): (Tone, &str),
     mut is_own: impl FnMut(&EventRecord) -> bool,
 ) -> Result<WhyReport, Failure> {
     let mut facts = build_facts(opened, read_task_events(opened, task.id)?)?;
@@ -320,6 +320,6 @@ fn report_judge(
     let decisions = facts.iter().filter(|fact| fact.record.kind() == EventType::HookEvaluated).count();
     let decisions = if decisions == 0 { "nothing yet".to_owned() } else { format_times(decisions) };
     let about = vec![("task", format!("{} ({})  {}", task.id, task.state, task.goal)), ("decided", decisions)];
-    let (standing, next) = ((tone, standing.to_owned()), find_next_command(find_next_step(opened, task.id)?));
-    Ok(WhyReport { kind, name, standing, about, facts, next })
+    let (state, next) = ((tone, state.to_owned()), find_next_command(find_next_step(opened, task.id)?));
+    Ok(WhyReport { kind, name, state, about, facts, next })
 }

@@ -49,7 +49,7 @@ pub fn encode_output(
         insert_if_some(&mut answer, "continue", Some(false));
         insert_if_some(&mut answer, "stopReason", halt);
     }
-    let told = if contract.shows_messages {
+    let separate_message = if contract.shows_messages {
         insert_if_some(&mut answer, "systemMessage", message);
         None
     } else {
@@ -61,13 +61,13 @@ pub fn encode_output(
         answer.insert("hookSpecificOutput".to_owned(), Value::Object(specific));
     }
     // With exit code 2, standard error belongs to the agent.
-    if aloud.is_some() && told.is_some() {
+    if aloud.is_some() && separate_message.is_some() {
         unsupported.push(UnsupportedPart::Message);
     }
     let mut output = AgentHookOutput::from_json_object(answer, unsupported);
-    match (aloud, told) {
+    match (aloud, separate_message) {
         (Some(why), _) => (output.stderr, output.exit) = (why, 2),
-        (None, told) => output.stderr = told.unwrap_or_default(),
+        (None, separate_message) => output.stderr = separate_message.unwrap_or_default(),
     }
     output
 }

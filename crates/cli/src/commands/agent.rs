@@ -29,8 +29,11 @@ pub fn run_scripted_agent(context: &CommandContext, args: Args, out: &mut Output
     let nonce = execution::random_u128()?;
     let place = AgentOwnerDirectory::new(nonce)?;
     let launcher = runner_settings::supervisor_launcher()?;
-    let setting =
-        ScriptSetting { owner_lock: &place.owner_lock, environment: environment::full_environment(), launcher: &launcher };
+    let setting = ScriptSetting {
+        owner_lock: &place.owner_lock,
+        environment: environment::full_environment(),
+        launcher: &launcher,
+    };
     let played = server::serve(script, &setting, nonce, io::stdin(), &mut io::stdout().lock());
     match played {
         // The client has closed the pipe.

@@ -8,7 +8,7 @@ use crate::output::{CommandResult, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass completions bash > ~/.local/share/bash-completion/completions/windlass
+  windlass completions bash >> ~/.bash_completion
   windlass completions zsh > ~/.zfunc/_windlass
   windlass completions fish > ~/.config/fish/completions/windlass.fish")]
 pub struct Args {

@@ -44,7 +44,7 @@ use crate::output::{EarlyExit, Output};
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub enum Command {
-    /// Run a tour of gates, tasks and crash recovery in a temporary project
+    /// Run a tour of gates, tasks and crash recovery
     Demo(demo::Args),
     /// Create a project with a commented configuration, and trust it
     Init(init::Args),
@@ -109,10 +109,10 @@ pub enum Command {
     /// For agents that drive themselves: over standard input and output for one client, or over streamable HTTP for
     /// several. docs/reference/mcp-tools.md has the entries for agents' settings.
     Mcp(mcp::Args),
-    /// List, describe and call the tools of `windlass mcp`
+    /// List, describe and call MCP tools
     #[command(subcommand, visible_alias = "tools")]
     Tool(tool::Command),
-    /// Play a scripted agent over the Agent Client Protocol
+    /// Run a scripted agent over the Agent Client Protocol
     ///
     /// Any client of the protocol can drive it, as `windlass run --agent scripted:FILE` does.
     /// docs/reference/scripted-agent.md lists the steps of a script.

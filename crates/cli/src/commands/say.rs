@@ -62,7 +62,7 @@ pub fn run_say(context: &CommandContext, args: Args, out: &mut Output) -> Comman
     };
     let when = if alive { "with its next prompt" } else { "when the session is run again" };
     let name = out.paint(Tone::Strong, &session.name).to_string();
-    out.print_line(format_args!("the agent of {name} gets it {when}{by}"))
+    out.print_line(format_args!("the agent of {name} gets the message {when}{by}"))
 }
 
 /// Returns the only running session or, if none is running, the only unfinished one.

@@ -246,7 +246,7 @@ fn print_task_section(
 
 /// Collects further facts about a task.
 fn collect_task_notes(opened: &OpenedProject, task: &Task) -> Vec<String> {
-    let standing = match (&task.blocked, &task.lease, &task.reason) {
+    let state_note = match (&task.blocked, &task.lease, &task.reason) {
         (Some(blocked), ..) => Some(blocked.reason.clone()),
         (None, Some(lease), _) => {
             Some(format!("held by {}", show::describe_lease_holder(lease, environment::current_timestamp())))
@@ -255,9 +255,9 @@ fn collect_task_notes(opened: &OpenedProject, task: &Task) -> Vec<String> {
     };
     // The row of a session shows its series.
     let in_session = task.lease.as_ref().is_some_and(|lease| lease.session.is_some());
-    let series = task.drive.series.as_ref().filter(|_| !in_session).map(show::drive::format_series);
+    let series = task.evaluation.series.as_ref().filter(|_| !in_session).map(show::drive::format_series);
     let in_place = READY_STATES.contains(&task.state).then(|| explain_begun_in_place(opened, task)).flatten();
-    standing.into_iter().chain(series).chain(in_place).collect()
+    state_note.into_iter().chain(series).chain(in_place).collect()
 }
 
 /// Explains why a plain run leaves a task alone whose work is in the person's own tree, and how to continue it.
@@ -266,6 +266,6 @@ fn explain_begun_in_place(opened: &OpenedProject, task: &Task) -> Option<String>
     let config = task.in_place.then(|| Config::load(&opened.project.root).ok()).flatten()?;
     let counts = trust::is_config_effective(&opened.project, &config, opened.trust).ok()?;
     let config = if counts { config } else { config.without_trust() };
-    let grounds = find_workspace_mode(&opened.project, &config).ok()?;
-    is_left_in_place(task, grounds).then(|| explain_left_in_place(opened, task.id))
+    let workspace_mode = find_workspace_mode(&opened.project, &config).ok()?;
+    is_left_in_place(task, workspace_mode).then(|| explain_left_in_place(opened, task.id))
 }

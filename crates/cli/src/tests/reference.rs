@@ -16,7 +16,7 @@ use windlass_config as config;
 use windlass_engine::{EventType, HookPoint, TASK_TRANSITIONS, TaskState};
 use windlass_tools::FieldPresence;
 
-use crate::args::{self, CliInvocation};
+use crate::args::{self, CliInvocation, MAX_HELP_WIDTH};
 
 fn reference_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference")
@@ -76,7 +76,7 @@ fn table_of_tools_matches_catalogue() {
 fn table_of_points_matches_engine() {
     let mark = |is: bool| if is { "yes" } else { "" };
     let mut table =
-        String::from("| point | its events | gate | a calling agent hears a no |\n| --- | --- | --- | --- |\n");
+        String::from("| point | its events | gate | a calling agent gets refusals |\n| --- | --- | --- | --- |\n");
     for point in HookPoint::NAMED {
         let events: Vec<_> = point.event_types().iter().map(|event| format!("`{event}`")).collect();
         let (gate, hears) = (mark(point.is_gate()), mark(point.hears_refusal()));
@@ -155,9 +155,34 @@ fn deferred_arguments_do_not_replace_command_description() {
 fn help_block(name: &str, command: Command) -> String {
     let everywhere = if name == "windlass" { &[][..] } else { &["project", "json", "help"] };
     let command = everywhere.iter().fold(command, |command, name| command.mut_arg(name, |arg| arg.hide(true)));
-    let help = command.term_width(100).render_long_help().to_string();
+    let help = command.term_width(MAX_HELP_WIDTH).render_long_help().to_string();
     let help: Vec<_> = help.trim().lines().map(str::trim_end).collect();
     format!("```text\n{}\n```\n", help.join("\n"))
+}
+
+/// The maximum length of the description of a command in characters.
+const MAX_ABOUT_LENGTH: usize = 70;
+
+#[test]
+fn help_fits_eighty_columns() {
+    let is_long = |line: &&str| line.chars().count() > MAX_HELP_WIDTH;
+    for (name, command) in commands() {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let length = about.chars().count();
+        assert!((1..=MAX_ABOUT_LENGTH).contains(&length), "{name}: the description has {length} characters");
+        for argument in command.get_arguments() {
+            assert!(argument.get_help().is_some(), "{name}: {} has no help text", argument.get_id());
+        }
+        let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        // clap wraps lines, and a wrapped example cannot be copied.
+        let example = after.lines().filter(|line| line.starts_with("  ")).find(is_long);
+        assert_eq!(example, None, "{name}: an example has more than {MAX_HELP_WIDTH} characters");
+        let mut command = command.term_width(MAX_HELP_WIDTH);
+        for help in [command.render_help(), command.render_long_help()] {
+            let help = help.to_string();
+            assert_eq!(help.lines().find(is_long), None, "{name}: the help has more than {MAX_HELP_WIDTH} columns");
+        }
+    }
 }
 
 #[test]

@@ -275,33 +275,33 @@ const GOOSE_OVER_ACP: ReviewAgent = ReviewAgent {
 };
 
 #[test]
-fn claude_only_looks() {
-    CLAUDE.check_read_only_gatekeeper("review_agents::claude_only_looks");
+fn claude_reviewer_changes_no_file() {
+    CLAUDE.check_read_only_gatekeeper("review_agents::claude_reviewer_changes_no_file");
 }
 
 #[test]
-fn codex_only_looks() {
-    CODEX.check_read_only_gatekeeper("review_agents::codex_only_looks");
+fn codex_reviewer_changes_no_file() {
+    CODEX.check_read_only_gatekeeper("review_agents::codex_reviewer_changes_no_file");
 }
 
 #[test]
-fn gemini_only_looks() {
-    GEMINI.check_read_only_gatekeeper("review_agents::gemini_only_looks");
+fn gemini_reviewer_changes_no_file() {
+    GEMINI.check_read_only_gatekeeper("review_agents::gemini_reviewer_changes_no_file");
 }
 
 #[test]
-fn opencode_only_looks() {
-    OPENCODE.check_read_only_gatekeeper("review_agents::opencode_only_looks");
+fn opencode_reviewer_changes_no_file() {
+    OPENCODE.check_read_only_gatekeeper("review_agents::opencode_reviewer_changes_no_file");
 }
 
 #[test]
-fn goose_only_looks() {
-    GOOSE.check_read_only_gatekeeper("review_agents::goose_only_looks");
+fn goose_reviewer_changes_no_file() {
+    GOOSE.check_read_only_gatekeeper("review_agents::goose_reviewer_changes_no_file");
 }
 
 #[test]
-fn goose_over_acp_only_looks() {
-    GOOSE_OVER_ACP.check_read_only_gatekeeper("review_agents::goose_over_acp_only_looks");
+fn goose_over_acp_reviewer_changes_no_file() {
+    GOOSE_OVER_ACP.check_read_only_gatekeeper("review_agents::goose_over_acp_reviewer_changes_no_file");
 }
 
 #[test]

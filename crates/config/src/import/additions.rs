@@ -127,7 +127,7 @@ impl ConfigAdditions {
         } else {
             let numbered = (2..).map(|number| format!("{}-{number}", wanted.name));
             let mut candidates = [name].into_iter().chain(numbered);
-            name = candidates.find(|name| names.insert(name.clone())).expect("numbers do not end");
+            name = candidates.find(|name| names.insert(name.clone())).expect("the counter is unbounded");
         }
         self.hooks.push(ImportedHook { name, ..wanted.clone() });
     }

@@ -53,7 +53,7 @@ impl EventFold<'_> {
         if let Some(name) = &self.envelope.session {
             self.change_named_session(name, changes, |session| {
                 if session.owner == owed.owner {
-                    session.owed.extend(effects.iter().map(|effect| effect.id));
+                    session.pending_hooks.extend(effects.iter().map(|effect| effect.id));
                 }
             })?;
         }
@@ -79,10 +79,10 @@ impl EventFold<'_> {
         let given = self.granted_events();
         // The next hook of the same event pays for a change that a finished hook reports. Without a next hook the change is
         // free.
-        let told = matches!(self.envelope.event.kind(), EventType::ChangeOpened | EventType::ChangeMerged);
-        let effect = match find_paying_effect(self.view, via)?.filter(|payer| told || payer.id == via) {
+        let is_change = matches!(self.envelope.event.kind(), EventType::ChangeOpened | EventType::ChangeMerged);
+        let effect = match find_paying_effect(self.view, via)?.filter(|payer| is_change || payer.id == via) {
             Some(effect) => effect,
-            None if told => return Ok(()),
+            None if is_change => return Ok(()),
             None => return Err(self.unfit_event_error(format!("there is no pending effect {via}"))),
         };
         let share = effect.share.saturating_sub(given.saturating_add(1));
@@ -154,9 +154,9 @@ impl EventFold<'_> {
         }
         if let Some(name) = &effect.session {
             self.change_named_session(name, &mut changes, |session| {
-                let waited_for = session.owed.iter().position(|id| *id == effect.id);
+                let waited_for = session.pending_hooks.iter().position(|id| *id == effect.id);
                 let Some(place) = waited_for else { return };
-                session.owed.remove(place);
+                session.pending_hooks.remove(place);
                 session.watch.used = session.watch.used.saturating_add(finished.used);
                 session.checked |= is_check_effect(&effect.kind) && finished.outcome == HookOutcome::Success;
                 Self::record_gate_result(session, &effect, finished);
@@ -170,7 +170,7 @@ impl EventFold<'_> {
                     if session.ignores_hook_result(hook, finished.outcome) {
                         // A failure that does not block needs no waiver of a person.
                         if verdict != GateVerdict::Fail || session.terms.strict {
-                            session.overlooked.push(hook.hook.clone());
+                            session.ignored_blocks.push(hook.hook.clone());
                         }
                         verdict = GateVerdict::Pass;
                     }

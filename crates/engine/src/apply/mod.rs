@@ -172,12 +172,12 @@ impl EventFold<'_> {
             reason: None,
             claim: None,
             answer: None,
-            unsaid: Vec::new(),
-            unheard: Vec::new(),
+            undelivered_messages: Vec::new(),
+            undelivered_feedback: Vec::new(),
             conversation: None,
             lease: None,
             workspace: None,
-            former: Vec::new(),
+            former_workspaces: Vec::new(),
             taken: None,
             change: None,
             findings: Vec::new(),
@@ -188,7 +188,7 @@ impl EventFold<'_> {
             in_place: false,
             memo: NoteIndex::default(),
             used: AgentUsage::default(),
-            drive: EvaluationState::default(),
+            evaluation: EvaluationState::default(),
             epoch: Epoch(0),
             created_at: at,
             updated_at: at,
@@ -210,7 +210,7 @@ impl EventFold<'_> {
         };
         let claimant = claimed.session.as_ref().map(|name| self.view.find_session(name)).transpose()?.flatten();
         let in_place = match &claimed.session {
-            Some(_) => claimant.as_ref().is_some_and(|session| session.grounds.is_in_place()),
+            Some(_) => claimant.as_ref().is_some_and(|session| session.workspace_mode.is_in_place()),
             None => task.in_place,
         };
         // The session gets the findings as feedback in the same commit.
@@ -221,7 +221,11 @@ impl EventFold<'_> {
         let report = task.report.filter(|report| !report.by_type).or(by_type);
         // A session gets the answer as feedback; a person who works by hand reads it with the task.
         let answer = task.answer.filter(|_| session.is_none());
-        let (unsaid, unheard) = if session.is_none() { (task.unsaid, task.unheard) } else { (Vec::new(), Vec::new()) };
+        let (undelivered_messages, undelivered_feedback) = if session.is_none() {
+            (task.undelivered_messages, task.undelivered_feedback)
+        } else {
+            (Vec::new(), Vec::new())
+        };
         let findings = if session_keeps { Vec::new() } else { task.findings };
         let lease = Lease { owner, epoch, until, session };
         let taken = task.taken.and_then(|taken| taken.claimed_by(&lease));
@@ -229,8 +233,8 @@ impl EventFold<'_> {
             lease: Some(lease),
             epoch,
             answer,
-            unsaid,
-            unheard,
+            undelivered_messages,
+            undelivered_feedback,
             findings,
             taken,
             in_place,
@@ -248,7 +252,7 @@ impl EventFold<'_> {
         self.move_task(|task| {
             // The former holder may still be at work in its worktree, so the next holder gets another one.
             if expired.silent {
-                task.former.extend(task.workspace.take());
+                task.former_workspaces.extend(task.workspace.take());
             }
         })
     }
@@ -471,10 +475,12 @@ impl EventFold<'_> {
         }
         task.conversation = self.view.find_session(&name)?.and_then(|session| session.resumable_conversation());
         let mut changes = vec![put_task(task)];
-        let mut unheard = Vec::new();
-        self.change_named_session(&name, &mut changes, |session| unheard = session.release_task(id, state, itself))?;
+        let mut undelivered_feedback = Vec::new();
+        self.change_named_session(&name, &mut changes, |session| {
+            undelivered_feedback = session.release_task(id, state, itself)
+        })?;
         if let Some(RowChange::PutTask(task)) = changes.first_mut() {
-            task.keep_unheard_feedback(unheard);
+            task.keep_undelivered_feedback(undelivered_feedback);
         }
         Ok(changes)
     }

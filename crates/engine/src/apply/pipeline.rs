@@ -17,7 +17,8 @@ impl EventFold<'_> {
     pub(super) fn fold_workspace_opened(&self, opened: &payload::WorkspaceOpened) -> FoldResult {
         let id = self.event_task_id()?;
         let mut changes = self.change_session(|session| {
-            let fits = session.task == Some(id) && session.held_epoch().is_some() && !session.grounds.is_in_place();
+            let fits =
+                session.task == Some(id) && session.held_epoch().is_some() && !session.workspace_mode.is_in_place();
             session.workspace = Some(opened.workspace.clone());
             if opened.workspace.protected.is_some() {
                 session.protected = opened.workspace.protected;
@@ -52,7 +53,7 @@ impl EventFold<'_> {
             if let SessionPhase::Pipeline(pipeline) = &mut session.phase {
                 pipeline.rejudged = std::mem::take(&mut session.rejudged) || started.rejudged;
             }
-            session.resumes = false;
+            session.resumes_at_gate = false;
             fits.then_some(())
         })?;
         // The work has to pass every gate again.
@@ -100,7 +101,7 @@ impl EventFold<'_> {
             };
             let fits = session.held_epoch().is_some() && session.run_id_for(session.iteration) == started.run;
             session.phase = self.build_pipeline_phase(&started.run, closing, DeliveryStage::Merging, work);
-            session.resumes = false;
+            session.resumes_at_gate = false;
             fits.then_some(())
         })?);
         Ok(changes)
@@ -292,8 +293,8 @@ impl EventFold<'_> {
 
 /// Returns whether the work was called done but there was nothing fit to be judged.
 fn is_unfit_submission(session: &Session, closing: &SessionEnd, failed: &payload::PipelineFailed) -> bool {
-    let is_readied = !session.grounds.is_in_place() || session.report;
-    let done = closing.ending == SessionEndKind::Completed && is_readied;
+    let is_submitted = !session.workspace_mode.is_in_place() || session.report;
+    let done = closing.ending == SessionEndKind::Completed && is_submitted;
     done && failed.gate == DeliveryGate::BeforeSubmit && failed.remedy != GateRemedy::Again
 }
 

@@ -34,17 +34,17 @@ impl EventFold<'_> {
             hold: TaskHold::Never,
             finished: false,
             work: started.work,
-            grounds: started.grounds,
+            workspace_mode: started.workspace_mode,
             workspace: None,
             report: false,
-            done_at: None,
-            resumes: false,
+            judged_done_at: None,
+            resumes_at_gate: false,
             remediations: 0,
             rechecks: 0,
             rejudged: false,
-            left: Vec::new(),
-            lost: Vec::new(),
-            plea: None,
+            released_tasks: Vec::new(),
+            lost_tasks: Vec::new(),
+            last_words: None,
             escalated: Vec::new(),
             goal: started.goal.clone(),
             agent: started.agent.clone(),
@@ -54,7 +54,7 @@ impl EventFold<'_> {
             nesting: self.nesting_depth()?,
             owner: started.owner.clone(),
             phase: SessionPhase::Started,
-            owed: Vec::new(),
+            pending_hooks: Vec::new(),
             iteration: 0,
             iterations_before: 0,
             interrupted: 0,
@@ -66,8 +66,8 @@ impl EventFold<'_> {
             asking: None,
             broken_gate: false,
             blocking: Vec::new(),
-            ignores: Vec::new(),
-            overlooked: Vec::new(),
+            ignored_hooks: Vec::new(),
+            ignored_blocks: Vec::new(),
             waivers: Vec::new(),
             checked: false,
             unchecked: 0,
@@ -109,8 +109,8 @@ impl EventFold<'_> {
         let task = self.require_task(id)?;
         let ignores = task.answer.map(|answer| answer.ignores).unwrap_or_default();
         self.change_session(|session| {
-            session.ignores.clone_from(&ignores);
-            session.pending.extend(task.unsaid.iter().chain(&task.unheard));
+            session.ignored_hooks.clone_from(&ignores);
+            session.pending.extend(task.undelivered_messages.iter().chain(&task.undelivered_feedback));
             session.pending.sort_by_key(|piece| piece.at);
             let free = session.held_epoch().is_none() && is_between_iterations(session);
             let fits = own && free && session.owner == claimed.owner;
@@ -118,8 +118,9 @@ impl EventFold<'_> {
             session.take_up_task(id, claimed.epoch);
             session.resume_conversation(task.conversation.as_ref());
             session.report = claimed.report;
-            session.resumes = task.stalled.is_some() && !session.grounds.is_in_place() && !claimed.report;
-            let stalled = task.stalled.as_ref().filter(|_| session.resumes);
+            session.resumes_at_gate =
+                task.stalled.is_some() && !session.workspace_mode.is_in_place() && !claimed.report;
+            let stalled = task.stalled.as_ref().filter(|_| session.resumes_at_gate);
             session.checked = stalled.is_some_and(|stalled| stalled.checked);
             session.rejudged = stalled.is_some_and(|stalled| stalled.rejudged);
             if let Some(until) = waits_until {
@@ -156,24 +157,25 @@ impl EventFold<'_> {
     /// Folds the end of a session. Feedback that the agent has not received stays with the task; of a session of an older version only a
     /// person's, and only if the task is not completed.
     pub(super) fn fold_session_ended(&self, ending: SessionEndKind) -> FoldResult {
-        let (mut worked_on, mut unsaid, mut unheard) = (None, Vec::<FeedbackRef>::new(), Vec::new());
+        let (mut worked_on, mut undelivered_messages, mut undelivered_feedback) =
+            (None, Vec::<FeedbackRef>::new(), Vec::new());
         let mut changes = self.change_session(|session| {
             let between = is_between_iterations(session) || matches!(session.phase, SessionPhase::Closing(_));
             let free = session.held_epoch().is_none();
             session.phase = SessionPhase::Ended(ending);
             worked_on = session.task;
             match worked_on.filter(|_| session.keeps_feedback) {
-                Some(_) => unheard = session.take_unheard_feedback(),
-                None => unsaid.extend(session.pending.iter().filter(|piece| piece.person)),
+                Some(_) => undelivered_feedback = session.take_undelivered_feedback(),
+                None => undelivered_messages.extend(session.pending.iter().filter(|piece| piece.person)),
             }
             (between && free).then_some(())
         })?;
-        if let Some(id) = worked_on.filter(|_| !unsaid.is_empty() || !unheard.is_empty()) {
+        if let Some(id) = worked_on.filter(|_| !undelivered_messages.is_empty() || !undelivered_feedback.is_empty()) {
             let mut task = self.require_session_task(id)?;
             if task.state != TaskState::Completed {
-                task.unsaid.extend(unsaid);
+                task.undelivered_messages.extend(undelivered_messages);
             }
-            task.keep_unheard_feedback(unheard);
+            task.keep_undelivered_feedback(undelivered_feedback);
             changes.push(put_task(task));
         }
         Ok(changes)
@@ -195,10 +197,10 @@ impl EventFold<'_> {
             session.iteration = run.iteration;
             session.watch.used_in_iteration = AgentUsage::default();
             session.phase = SessionPhase::Preparing(run.clone());
-            session.resumes = false;
+            session.resumes_at_gate = false;
             // A person's waiver holds until the work is judged done, its delivery included.
-            if !is_taken_up && session.done_at.is_some() {
-                session.ignores.clear();
+            if !is_taken_up && session.judged_done_at.is_some() {
+                session.ignored_hooks.clear();
             }
             fits.then_some(())
         })?;
@@ -273,12 +275,12 @@ impl EventFold<'_> {
             session.watch.begin_judging(&finished.output, finished.tree);
             session.verdict = GateVerdict::Pass;
             session.blocking.clear();
-            session.overlooked.clear();
+            session.ignored_blocks.clear();
             (session.asking, session.broken_gate, session.rejudged) = (None, false, false);
             session.checked = false;
             session.interrupted_in_a_row = 0;
             session.last_turn = Some(self.seq);
-            session.plea = match &self.envelope.event {
+            session.last_words = match &self.envelope.event {
                 Event::TurnFinished(finished) => excerpt_last_words(&finished.output),
                 _ => None,
             };
@@ -306,24 +308,24 @@ impl EventFold<'_> {
                 _ => (false, None),
             };
             if !matches!(claim, Some(Promise::Blocked | Promise::Escalate)) {
-                session.plea = None;
+                session.last_words = None;
             }
             session.watch.end_judging();
             session.retries = decided.retries;
             if !decided.decision.asks_for_person() {
-                session.overlooked.clear();
+                session.ignored_blocks.clear();
             }
             let completes = matches!(&decided.decision, GateDecision::Next(AfterIteration::Close(closing)) if closing.ending == SessionEndKind::Completed);
             let done = claim == Some(Promise::Complete) || session.terms.completion == CompletionMode::Gate;
             let let_pass = matches!(session.phase, SessionPhase::Asking(_, _, Some(GateAnswer::Ignore)));
             match completes && !session.delivered {
-                true if let_pass => session.ignores.extend(session.blocking.iter().map(|blocker| blocker.hook.clone())),
+                true if let_pass => session.ignored_hooks.extend(session.blocking.iter().map(|blocker| blocker.hook.clone())),
                 true => {}
-                false if done && !session.has_unheard_person() => session.ignores.clear(),
+                false if done && !session.has_unheard_person() => session.ignored_hooks.clear(),
                 false => {}
             }
             if let GateDecision::Next(AfterIteration::Close(SessionEnd { ending: SessionEndKind::Completed, reason })) = &decided.decision {
-                session.done_at = Some(self.seq);
+                session.judged_done_at = Some(self.seq);
                 session.checked |= reason.is_some();
             }
             if decided.decision == GateDecision::SendBack {
@@ -338,7 +340,7 @@ impl EventFold<'_> {
             fits.then_some(())
         })?;
         if let Some(mut task) = held.map(|id| self.require_session_task(id)).transpose()?
-            && let Some(series) = &mut task.drive.series
+            && let Some(series) = &mut task.evaluation.series
         {
             series.judged_by_loop = true;
             changes.push(put_task(task));
@@ -463,7 +465,7 @@ impl EventFold<'_> {
         let person = queued.voice.is_person();
         let piece = FeedbackRef { at: self.seq, possibly_seen: false, passing: queued.passing, person };
         if self.envelope.session.is_none() {
-            return self.change_task(|task| task.keep_unheard_feedback(vec![piece]));
+            return self.change_task(|task| task.keep_undelivered_feedback(vec![piece]));
         }
         self.change_session(|session| {
             session.pending.push(piece);

@@ -75,7 +75,7 @@ pub struct NewSession {
     /// The goal, which becomes a task.
     pub goal: Option<String>,
     pub work: WorkSource,
-    pub grounds: WorkspaceMode,
+    pub workspace_mode: WorkspaceMode,
     /// The source text of its configuration.
     pub config: String,
     /// The contents of the protected files.
@@ -420,7 +420,7 @@ pub enum Command {
     /// Submits the work, now that it is done.
     SubmitWork {
         name: SessionName,
-        readied: SubmissionCheck,
+        check: SubmissionCheck,
     },
     /// Records that a change is in its base.
     RecordMerge {

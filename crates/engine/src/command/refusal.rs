@@ -29,11 +29,11 @@ pub enum Refusal {
     Rejudged { id: TaskId },
     #[error("cannot {verb} {id} from inside a session: tasks of the type `{kind}` must pass their gates ({})", gates.join(", "))]
     GatedTask { verb: &'static str, id: TaskId, kind: TypeName, gates: Vec<String> },
-    #[error("{0} cannot be linked to itself")]
+    #[error("cannot link {0} to itself")]
     SelfDependency(TaskId),
-    #[error("the edge would close a cycle: {}", join_with_arrows(path))]
+    #[error("cannot add the edge: it would close a cycle: {}", join_with_arrows(path))]
     Cycle { path: Vec<TaskId> },
-    #[error("{to} is deleted, so {from} cannot be linked to it")]
+    #[error("cannot link {from} to {to}: {to} is deleted")]
     LinkToDeleted { from: TaskId, to: TaskId },
     #[error("there is no edge {from} {kind} {to}")]
     UnknownEdge { from: TaskId, kind: EdgeKind, to: TaskId },
@@ -43,9 +43,9 @@ pub enum Refusal {
     Held { id: TaskId, lease: Box<Lease> },
     #[error("epoch {epoch} of {id} is over; {}", match current { Some(now) => format!("epoch {now} holds it"), None => "it has no holder".to_owned() })]
     LeaseLost { id: TaskId, epoch: Epoch, current: Option<Epoch> },
-    #[error("{id} has no change that could be merged")]
+    #[error("cannot merge {id}: it has no change")]
     NoChange { id: TaskId },
-    #[error("the turn {0} is over; its claim comes too late")]
+    #[error("cannot claim completion: the turn {0} is over")]
     RunEnded(RunId),
     #[error("nothing is ready")]
     NothingReady,
@@ -73,7 +73,7 @@ pub enum Refusal {
     #[error("{effect} {why}")]
     IllegalEffect { effect: EffectId, why: &'static str },
     /// Other commands remain that may succeed.
-    #[error("every command that {effect} could make now is refused")]
+    #[error("cannot run further commands of {effect}")]
     NoneSucceeds { effect: EffectId },
     #[error(
         "this project's hooks are not trusted in their present form, and this would run {}",
@@ -84,7 +84,7 @@ pub enum Refusal {
     CascadeLimit { limit: String },
     #[error("cannot look up the present state")]
     View(#[from] ViewError),
-    #[error("the rules contradict themselves")]
+    #[error("cannot decide the command: internal error")]
     Apply(#[source] ApplyError),
 }
 

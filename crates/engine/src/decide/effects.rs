@@ -196,7 +196,7 @@ impl DecisionContext<'_, '_> {
         let Some(name) = &effect.session else { return Ok(false) };
         let session = self.draft.find_session(name)?;
         let ending = |session: &Session| session.stopping.is_some() && session.ending_kind().is_none();
-        Ok(session.is_some_and(|session| ending(&session) && session.owed.contains(&effect.id)))
+        Ok(session.is_some_and(|session| ending(&session) && session.pending_hooks.contains(&effect.id)))
     }
 
     /// Records that a hook was interrupted and will not run again.

@@ -28,7 +28,7 @@ impl DecisionContext<'_, '_> {
     pub(super) fn register_hook(&mut self, id: TaskId, new: &NewStopHook) -> Result<(), Refusal> {
         new.check_limits()?;
         let task = self.require_unended_task(id)?;
-        if task.drive.hooks.len() >= EngineLimits::STOP_HOOKS_PER_TASK {
+        if task.evaluation.hooks.len() >= EngineLimits::STOP_HOOKS_PER_TASK {
             return Err(Refusal::TooManyHooks { task: id, most: EngineLimits::STOP_HOOKS_PER_TASK });
         }
         let NewStopHook { hook, enabled, metadata } = new.clone();
@@ -42,7 +42,8 @@ impl DecisionContext<'_, '_> {
         }
         let is_meant = |hook: &StopHookRef| only.is_none_or(|only| hook.id == only);
         let may = |hook: &&StopHookRef| is_meant(hook) && (hook.inside || !self.is_inside_session());
-        let hooks: Vec<HookId> = self.require_task(id)?.drive.hooks.iter().filter(may).map(|hook| hook.id).collect();
+        let hooks: Vec<HookId> =
+            self.require_task(id)?.evaluation.hooks.iter().filter(may).map(|hook| hook.id).collect();
         match hooks.is_empty() {
             true => Ok(()),
             false => self.emit_event(EventSubject::Task(id), payload::HooksCleared { hooks }).map(drop),
@@ -61,7 +62,7 @@ impl DecisionContext<'_, '_> {
     /// there.
     fn require_own_hook(&self, id: TaskId, hook: HookId) -> Result<StopHookRef, Refusal> {
         let task = self.require_task(id)?;
-        let found = task.drive.hooks.iter().copied().find(|known| known.id == hook);
+        let found = task.evaluation.hooks.iter().copied().find(|known| known.id == hook);
         let found = found
             .ok_or_else(|| Refusal::invalid_input("the stop hook", format!("{hook} is not registered for {id}")))?;
         match found.inside || !self.is_inside_session() {
@@ -80,7 +81,7 @@ impl DecisionContext<'_, '_> {
         } else if !inside {
             self.check_lease_holder(&task)?;
         }
-        if let Some(live) = task.drive.series.filter(|live| self.turn.is_some() && !live.inside) {
+        if let Some(live) = task.evaluation.series.filter(|live| self.turn.is_some() && !live.inside) {
             let why =
                 format!("was started for {id} by another caller, whose limits and rules apply: continue this series");
             return Err(Refusal::IllegalSeries { id: live.id, why });
@@ -115,7 +116,7 @@ impl DecisionContext<'_, '_> {
             );
             return Err(Refusal::IllegalSeries { id: series, why });
         }
-        if !task.drive.hooks.iter().map(|hook| hook.id).eq(judging.hooks.iter().copied()) {
+        if !task.evaluation.hooks.iter().map(|hook| hook.id).eq(judging.hooks.iter().copied()) {
             let why = "has other stop hooks than those that were asked; ask again".to_owned();
             return Err(Refusal::IllegalSeries { id: series, why });
         }
@@ -138,7 +139,7 @@ impl DecisionContext<'_, '_> {
         let session = held.map(|name| self.require_session(&name)).transpose()?;
         self.session_scope = session.as_ref().map(|session| (session.name.clone(), Some(session.iteration)));
         let iteration = session.map_or(0, |session| session.iteration);
-        let series = task.drive.series.filter(|series| series.iteration == judging.iteration);
+        let series = task.evaluation.series.filter(|series| series.iteration == judging.iteration);
         if let Some(decision) = &judging.decision {
             self.record_hook_evaluation(id, (None, iteration), decision, &judging.results)?;
         }
@@ -176,7 +177,7 @@ impl DecisionContext<'_, '_> {
     /// Returns the series in progress on the task that a session holds.
     fn find_session_series(&self, session: &Session) -> Result<Option<IterationSeries>, Refusal> {
         let Some(id) = session.task.filter(|_| session.held_epoch().is_some()) else { return Ok(None) };
-        Ok(self.draft.find_task(id)?.and_then(|task| task.drive.series))
+        Ok(self.draft.find_task(id)?.and_then(|task| task.evaluation.series))
     }
 
     fn record_hook_evaluation(
@@ -297,7 +298,7 @@ impl DecisionContext<'_, '_> {
         let at = self.emit_event(
             EventSubject::Task(id),
             payload::CheckpointCreated {
-                sequence: task.drive.checkpoints_made + 1,
+                sequence: task.evaluation.checkpoints_made + 1,
                 trigger: new.trigger,
                 execution_phase: new.execution_phase.clone(),
                 execution_step: new.execution_step,
@@ -306,7 +307,7 @@ impl DecisionContext<'_, '_> {
                 draft_type: new.draft_type.clone(),
                 draft_bytes,
                 expires_at: new.expires_at(self.origin.at),
-                series: task.drive.series.map(|series| series.id),
+                series: task.evaluation.series.map(|series| series.id),
             },
         )?;
         let Seq(at) = at;
@@ -341,8 +342,8 @@ impl DecisionContext<'_, '_> {
 
 /// Returns the series of this id if it is in progress.
 fn require_live_series(task: &Task, id: SeriesId) -> Result<IterationSeries, Refusal> {
-    task.drive.find_series(id).cloned().ok_or_else(|| {
-        let why = match &task.drive.series {
+    task.evaluation.find_series(id).cloned().ok_or_else(|| {
+        let why = match &task.evaluation.series {
             Some(other) => format!("is over: {} continues in {}", task.id, other.id),
             None => format!("is over: {} is {}", task.id, task.state),
         };

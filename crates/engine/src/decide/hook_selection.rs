@@ -187,7 +187,7 @@ impl HookPlan {
 
     /// Returns the name of the hook that judges turns on such a task before the configured stop hooks do.
     pub fn first_judge_name(&self, task: Option<&Task>) -> Option<&'static str> {
-        if task.is_some_and(|task| task.drive.has_turn_judge()) {
+        if task.is_some_and(|task| task.evaluation.has_turn_judge()) {
             return Some(REGISTERED_HOOKS_NAME);
         }
         self.validation.includes_type(task.and_then(|task| task.kind.as_ref())).then_some(VALIDATION_RULES_NAME)

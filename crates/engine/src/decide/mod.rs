@@ -233,7 +233,7 @@ impl<'v, 'r> DecisionContext<'v, 'r> {
                 self.open_workspace(name, (workspace, *reused), protected.as_deref(), feedback.as_ref())
             }
             C::LeaveToPerson { name, reason, commits } => self.leave_to_person(name, reason, commits),
-            C::SubmitWork { name, readied } => self.submit_work(name, readied),
+            C::SubmitWork { name, check } => self.submit_work(name, check),
             C::RecordMerge { id, commit, seen } => self.record_merge(*id, commit, seen.as_deref()),
             C::ExpireLease { id, epoch } => self.expire_lease(*id, *epoch),
             C::Say { session, text } => self.send_message(session, text),
@@ -325,7 +325,7 @@ impl<'v, 'r> DecisionContext<'v, 'r> {
     /// Returns the task if it may make this move and the caller may move it.
     fn require_movable_task(&self, id: TaskId, event: EventType) -> Result<Task, Refusal> {
         let task = self.require_task(id)?;
-        let row = TaskTransition::for_event_type(event).expect("only moves are asked for");
+        let row = TaskTransition::for_event_type(event).expect("callers pass only state transitions");
         if !row.allows_from(task.state, self.is_forced()) {
             return Err(Refusal::IllegalMove {
                 id,

@@ -35,7 +35,7 @@ impl DecisionContext<'_, '_> {
         }
         check_text_size("the protected files", protected.unwrap_or_default(), EngineLimits::CONFIG_BYTES)?;
         let session = self.require_holding_session(name)?;
-        if session.grounds.is_in_place() {
+        if session.workspace_mode.is_in_place() {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "works in place" });
         }
         let protected = protected.map(|files| self.record_config_text(files)).transpose()?.or(workspace.protected);
@@ -108,7 +108,7 @@ impl DecisionContext<'_, '_> {
         }
     }
 
-    pub(super) fn submit_work(&mut self, name: &SessionName, readied: &SubmissionCheck) -> Result<(), Refusal> {
+    pub(super) fn submit_work(&mut self, name: &SessionName, check: &SubmissionCheck) -> Result<(), Refusal> {
         let session = self.require_holding_session(name)?;
         // A person may have sent a message meanwhile.
         if session.is_held_by_person() && session.next_action() == NextAction::Decision {
@@ -118,20 +118,20 @@ impl DecisionContext<'_, '_> {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "has nothing to submit" });
         }
         self.begin_budget(CascadeBudget::for_session(&session));
-        if let SubmissionCheck::Work(work) | SubmissionCheck::Unjudged(work) = readied {
+        if let SubmissionCheck::Work(work) | SubmissionCheck::Unjudged(work) = check {
             check_nonblank_text("a commit", &work.head, EngineLimits::LABEL_BYTES)?;
         }
         if session.report {
-            let text = if let SubmissionCheck::Report(text) = readied { text.as_str() } else { "" };
+            let text = if let SubmissionCheck::Report(text) = check { text.as_str() } else { "" };
             return self.submit_report(&session, text);
         }
-        if session.resumes {
-            return self.resume_work(&session, readied);
+        if session.resumes_at_gate {
+            return self.resume_work(&session, check);
         }
-        let broken = match readied {
+        let broken = match check {
             SubmissionCheck::Work(work) | SubmissionCheck::Unjudged(work) if work.commits > 0 => {
                 let (run, remediations) = (session.run_id_for(session.iteration), session.remediations);
-                let (work, rejudged) = (Some(work.clone()), matches!(readied, SubmissionCheck::Unjudged(_)));
+                let (work, rejudged) = (Some(work.clone()), matches!(check, SubmissionCheck::Unjudged(_)));
                 self.emit_session_event(&session, payload::SubmissionStarted { run, work, remediations, rejudged })?;
                 return self.decide_next_steps(name);
             }
@@ -170,7 +170,7 @@ impl DecisionContext<'_, '_> {
             self.emit_session_event(session, payload::CompletionClaimed { run, result, artifacts })?;
         }
         let session = self.require_session(&session.name)?;
-        match (session.grounds, &session.phase) {
+        match (session.workspace_mode, &session.phase) {
             (WorkspaceMode::InPlace, SessionPhase::Settled(AfterIteration::Close(closing))) => {
                 let closing = closing.clone();
                 self.submit_in_place(&session, &closing)?;
@@ -187,15 +187,15 @@ impl DecisionContext<'_, '_> {
     }
 
     /// Resumes at the gate that could not be asked, if the work is still the same. Otherwise an agent works on it.
-    fn resume_work(&mut self, session: &Session, readied: &SubmissionCheck) -> Result<(), Refusal> {
+    fn resume_work(&mut self, session: &Session, check: &SubmissionCheck) -> Result<(), Refusal> {
         let stalled = session.task.map(|id| self.require_task(id)).transpose()?.and_then(|task| task.stalled);
         let same = |work: &&SubmittedWork| stalled.as_ref().is_some_and(|it| it.head == work.head) && work.commits > 0;
-        let work = match readied {
+        let work = match check {
             SubmissionCheck::Work(work) => Some(work).filter(same),
             SubmissionCheck::Unjudged(work) => Some(work).filter(|work| work.commits > 0),
             SubmissionCheck::Report(_) | SubmissionCheck::NotSubmittable { .. } => None,
         };
-        let is_unjudged = matches!(readied, SubmissionCheck::Unjudged(_));
+        let is_unjudged = matches!(check, SubmissionCheck::Unjudged(_));
         let is_judged = stalled.as_ref().is_some_and(|stalled| stalled.matches_session_hooks(session)) && !is_unjudged;
         let run = session.run_id_for(session.iteration);
         match (work.cloned(), stalled) {

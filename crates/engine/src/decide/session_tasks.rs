@@ -85,8 +85,8 @@ impl DecisionContext<'_, '_> {
         let next = match (session.work, session.task) {
             (WorkSource::Graph, _) => {
                 self.expire_due_leases()?;
-                let (agent, left) = (Some(session.agent.as_str()), &session.left);
-                self.rules.types.next_task_for(&self.draft, agent, left, session.grounds).or_else(|refusal| {
+                let (agent, left) = (Some(session.agent.as_str()), &session.released_tasks);
+                self.rules.types.next_task_for(&self.draft, agent, left, session.workspace_mode).or_else(|refusal| {
                     match refusal {
                         Refusal::NothingForAgent { .. } => {
                             others = Some(refusal.to_string());
@@ -116,7 +116,8 @@ impl DecisionContext<'_, '_> {
     /// Ends a session that has lost its task. The work counts as done only if the task is completed, by any caller.
     pub(super) fn end_session_without_task(&mut self, session: &Session, decided: SessionEnd) -> Result<(), Refusal> {
         let task = session.task.map(|id| self.require_task(id)).transpose()?;
-        let by_others = |task: &Task| session.lost.iter().any(|lost| lost.task == task.id && lost.epoch < task.epoch);
+        let by_others =
+            |task: &Task| session.lost_tasks.iter().any(|lost| lost.task == task.id && lost.epoch < task.epoch);
         let completed = task.as_ref().is_some_and(|task| task.state == TaskState::Completed && !by_others(task));
         // The session gave the task back by itself; a task that others gave back is among the lost ones.
         let is_back = task.is_some_and(|task| matches!(task.state, TaskState::Created | TaskState::Ready));
@@ -157,7 +158,7 @@ impl DecisionContext<'_, '_> {
     /// Returns the end of a session on the graph. It is no success if one of its tasks was taken from it.
     fn include_lost_tasks(&self, session: &Session, closing: SessionEnd) -> Result<SessionEnd, Refusal> {
         let mut lost = Vec::new();
-        for one in session.lost.iter().filter(|_| session.work == WorkSource::Graph) {
+        for one in session.lost_tasks.iter().filter(|_| session.work == WorkSource::Graph) {
             lost.push(describe_lost_task(session, &self.require_task(one.task)?));
         }
         Ok(match closing.ending {
@@ -201,7 +202,7 @@ impl DecisionContext<'_, '_> {
         let Some(id) = session.task else { return Ok(()) };
         // Hooks that a person has waived would block again.
         let blocking = session.blocking.iter().map(|blocker| &blocker.hook);
-        let hooks = session.overlooked.iter().chain(blocking).cloned().collect();
+        let hooks = session.ignored_blocks.iter().chain(blocking).cloned().collect();
         let (reason, commits) = (truncate_reason(reason), commits.to_vec());
         self.emit_event(
             EventSubject::Task(id),
@@ -218,7 +219,7 @@ fn truncate_reason(mut reason: String) -> String {
 
 /// Returns who has the task that a session lost.
 fn describe_lost_task(session: &Session, task: &Task) -> String {
-    match (session.lost.iter().find(|lost| lost.task == task.id), &task.lease) {
+    match (session.lost_tasks.iter().find(|lost| lost.task == task.id), &task.lease) {
         (Some(lost), _) => lost.describe_loss(task),
         (None, Some(lease)) => format!("{} was taken by {} (epoch {})", task.id, lease.holder_name(), lease.epoch),
         (None, None) => format!("{} is {} now, changed outside this session", task.id, task.state),

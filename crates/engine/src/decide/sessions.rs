@@ -17,7 +17,8 @@ use crate::view::StateView;
 
 impl DecisionContext<'_, '_> {
     pub(super) fn start_session(&mut self, new: &NewSession) -> Result<(), Refusal> {
-        let NewSession { name, task, goal, work, grounds, config, protected, agent, terms, owner, nonce, fresh } = new;
+        let NewSession { name, task, goal, work, workspace_mode, config, protected, agent, terms, owner, nonce, fresh } =
+            new;
         if self.draft.find_session(name)?.is_some() {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "exists already" });
         }
@@ -37,7 +38,7 @@ impl DecisionContext<'_, '_> {
             protected,
             goal: goal.clone(),
             work: *work,
-            grounds: *grounds,
+            workspace_mode: *workspace_mode,
             agent: agent.clone(),
             terms: terms.clone(),
             owner: owner.clone(),

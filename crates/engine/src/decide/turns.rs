@@ -57,16 +57,16 @@ impl DecisionContext<'_, '_> {
         }
         match turn.purpose {
             TurnPurpose::UnjudgedDelivery(_) | TurnPurpose::Recovery => {
-                let plea =
+                let claim =
                     promise.and_then(Promise::reason_for_person).filter(|_| turn.purpose == TurnPurpose::Recovery);
-                let reason = plea.map(|plea| match excerpt_last_words(&output) {
-                    Some(words) => format!("{plea}: {words}"),
-                    None => plea.to_owned(),
+                let reason = claim.map(|claim| match excerpt_last_words(&output) {
+                    Some(words) => format!("{claim}: {words}"),
+                    None => claim.to_owned(),
                 });
                 self.emit_session_event(&session, payload::DeliveryFinished { run, output, usage, leaky })?;
                 // The work of this turn is not judged, but a request for a person counts.
                 if let Some(reason) = reason {
-                    self.escalate_plea(&session.name, reason)?;
+                    self.escalate_agent_request(&session.name, reason)?;
                 }
             }
             TurnPurpose::Work | TurnPurpose::SendBack | TurnPurpose::Delivery => {
@@ -85,7 +85,7 @@ impl DecisionContext<'_, '_> {
     }
 
     /// Leaves the task of a session to a person, unless the agent still has to receive a person's message.
-    fn escalate_plea(&mut self, name: &SessionName, reason: String) -> Result<(), Refusal> {
+    fn escalate_agent_request(&mut self, name: &SessionName, reason: String) -> Result<(), Refusal> {
         let session = self.require_session(name)?;
         let has_work = session.held_epoch().is_some() || session.work == WorkSource::Given;
         match has_work && session.stopping.is_none() && !session.has_unheard_person() {

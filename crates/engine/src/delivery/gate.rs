@@ -103,7 +103,7 @@ pub enum GateFailureKind {
     Blocked,
     /// The work conflicts with the base.
     Conflicts,
-    /// The hook itself failed: the agent cannot mend that.
+    /// The hook itself failed: the agent cannot repair that.
     Failed,
     /// A person has to decide.
     Escalated,

@@ -36,7 +36,7 @@ pub struct HookBatch {
     pub owner: OwnerName,
     pub hooks: Vec<HookEffect>,
     /// How many events each of them may lead to.
-    #[serde(default = "everything")]
+    #[serde(default = "default_share")]
     pub share: u32,
     /// How many nested calls of `windlass` lead to them.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -44,7 +44,7 @@ pub struct HookBatch {
 }
 
 /// The share of hooks in logs from before shares existed.
-fn everything() -> u32 {
+fn default_share() -> u32 {
     EngineLimits::CASCADE_EVENTS
 }
 

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use checkpoint::{CheckpointRef, CheckpointTrigger, NewCheckpoint};
 pub use context::{AgentContext, DetectedPromise};
-pub use rules::{StopRuleText, StopRulesText};
+pub use rules::{RuleListSource, RuleSource};
 pub use series::{
     EvaluationFindings, EvaluationPurpose, FailureStreak, HookDecision, IterationJudgement, IterationSeries,
     NewIterationSeries, SeriesGuard, SeriesSignal,
@@ -110,7 +110,7 @@ impl EvaluationState {
         while self.checkpoints.len() > MAX_CHECKPOINTS {
             let spared = [self.last_series_checkpoint(), self.checkpoints.iter().rposition(asked_for)];
             let oldest = (0..self.checkpoints.len()).find(|place| !spared.contains(&Some(*place)));
-            self.checkpoints.remove(oldest.expect("at most two of several are spared"));
+            self.checkpoints.remove(oldest.expect("more than two checkpoints exist here"));
         }
     }
 }

@@ -19,14 +19,14 @@ const RULES_FIELD: &str = "rules";
 /// Rules as they are written and logged. They were checked before they were logged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum StopRulesText {
-    List(Vec<StopRuleText>),
+pub enum RuleListSource {
+    List(Vec<RuleSource>),
     Template(Named),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct StopRuleText {
+pub struct RuleSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
     /// All of them must hold.
@@ -44,7 +44,7 @@ pub struct StopRuleText {
     pub checkpoint_data: Option<Value>,
 }
 
-impl StopRulesText {
+impl RuleListSource {
     /// Reads rules from outside.
     pub fn parse_rules(value: &Value) -> Result<Self, Refusal> {
         check_json_value(RULES_FIELD, value)?;
@@ -100,7 +100,7 @@ impl StopRulesText {
     }
 }
 
-impl StopRuleText {
+impl RuleSource {
     pub(super) fn new(when: Option<String>, action: RuleAction, reason: &str) -> Self {
         let reason = Some(reason.to_owned());
         Self { when, all_of: vec![], any_of: vec![], action, reason, next_prompt: None, checkpoint_data: None }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::checkpoint::NewCheckpoint;
 use super::context::AgentContext;
-use super::rules::StopRulesText;
+use super::rules::RuleListSource;
 use crate::command::limits::{EngineLimits, check_json_value, check_nonblank_text};
 use crate::command::refusal::Refusal;
 use crate::evaluation::decision_rule::{RuleAction, UndefinedPolicy, evaluate_rules};
@@ -37,7 +37,7 @@ pub enum StopHook {
         command: String,
     },
     Rules {
-        rules: StopRulesText,
+        rules: RuleListSource,
     },
     /// Code of a program that uses the library, known to it by this name.
     Closure {
@@ -112,7 +112,7 @@ fn ruling_by_validation(context: &AgentContext) -> Option<StopRuling> {
     }
 }
 
-fn ruling_by_rules(rules: &StopRulesText, context: &AgentContext) -> Result<StopRuling, String> {
+fn ruling_by_rules(rules: &RuleListSource, context: &AgentContext) -> Result<StopRuling, String> {
     let rules = rules.compile_rules().map_err(|refusal| refusal.to_string())?;
     let ruling =
         evaluate_rules(&rules, &context.to_values(), UndefinedPolicy::Fails).map_err(|fault| fault.to_string())?;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass_expr::read_json;
 
-use super::rules::StopRuleText;
+use super::rules::RuleSource;
 use crate::command::limits::EngineLimits;
 use crate::command::refusal::Refusal;
 use crate::evaluation::decision_rule::RuleAction;
@@ -21,35 +21,35 @@ use crate::evaluation::decision_rule::RuleAction;
 pub enum RuleTemplate {
     Tdd {
         /// The validation rule that runs the tests.
-        #[serde(default = "tests_pass")]
+        #[serde(default = "default_tdd_rule")]
         rule: String,
     },
     SecurityRemediation {
         /// The validation rules that have to pass.
-        #[serde(default = "clean")]
+        #[serde(default = "default_security_rules")]
         rules: Vec<String>,
-        #[serde(default = "ten")]
+        #[serde(default = "default_max_iterations")]
         max_iterations: u32,
     },
     CheckpointEvery {
-        #[serde(default = "five")]
+        #[serde(default = "default_checkpoint_interval")]
         every: u32,
     },
 }
 
-fn tests_pass() -> String {
+fn default_tdd_rule() -> String {
     "tests_pass".to_owned()
 }
 
-fn clean() -> Vec<String> {
+fn default_security_rules() -> Vec<String> {
     vec!["vulns_fixed".to_owned(), "sast_clean".to_owned()]
 }
 
-fn ten() -> u32 {
+fn default_max_iterations() -> u32 {
     10
 }
 
-fn five() -> u32 {
+fn default_checkpoint_interval() -> u32 {
     5
 }
 
@@ -104,45 +104,45 @@ impl RuleTemplate {
     }
 
     /// Returns the rules of the template.
-    pub fn expand_rules(&self) -> Vec<StopRuleText> {
+    pub fn expand_rules(&self) -> Vec<RuleSource> {
         match self {
             Self::Tdd { rule } => vec![
-                StopRuleText::new(Some(passed_condition(rule)), RuleAction::Complete, "the tests pass"),
-                StopRuleText {
+                RuleSource::new(Some(passed_condition(rule)), RuleAction::Complete, "the tests pass"),
+                RuleSource {
                     next_prompt: Some(format!("Give iteration_start a validation rule `{rule}` that runs the tests.")),
-                    ..StopRuleText::new(
+                    ..RuleSource::new(
                         Some(missing_condition(rule)),
                         RuleAction::Continue,
                         &format!("there is no rule `{rule}`"),
                     )
                 },
-                StopRuleText {
+                RuleSource {
                     next_prompt: Some("Fix the tests that fail, and run them again.".to_owned()),
-                    ..StopRuleText::new(None, RuleAction::Continue, "the tests do not pass yet")
+                    ..RuleSource::new(None, RuleAction::Continue, "the tests do not pass yet")
                 },
             ],
             Self::SecurityRemediation { rules, max_iterations } => vec![
-                StopRuleText {
+                RuleSource {
                     all_of: rules.iter().map(|rule| passed_condition(rule)).collect(),
-                    ..StopRuleText::new(None, RuleAction::Complete, "every finding is resolved")
+                    ..RuleSource::new(None, RuleAction::Complete, "every finding is resolved")
                 },
-                StopRuleText::new(
+                RuleSource::new(
                     Some(format!("iteration >= {max_iterations}")),
                     RuleAction::Escalate,
                     "findings remain after {{ iteration }} iterations: they need a decision by a person",
                 ),
-                StopRuleText::new(None, RuleAction::Continue, "findings remain"),
+                RuleSource::new(None, RuleAction::Continue, "findings remain"),
             ],
             Self::CheckpointEvery { every } => vec![
-                StopRuleText {
+                RuleSource {
                     checkpoint_data: Some(json!({"executionPhase": "iterating"})),
-                    ..StopRuleText::new(
+                    ..RuleSource::new(
                         Some(format!("iteration % {every} == 0")),
                         RuleAction::Continue,
                         "a checkpoint at iteration {{ iteration }}",
                     )
                 },
-                StopRuleText::new(None, RuleAction::Continue, "the work continues"),
+                RuleSource::new(None, RuleAction::Continue, "the work continues"),
             ],
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{AgentContext, DetectedPromise, StopHook, StopRulesText, StopRuling, evaluate_stop_hooks};
+use super::{AgentContext, DetectedPromise, RuleListSource, StopHook, StopRuling, evaluate_stop_hooks};
 use crate::evaluation::RegisteredStopHook;
 use crate::evaluation::decision_rule::RuleAction;
 use crate::evaluation::validation::RuleResult;
@@ -40,7 +40,7 @@ fn registered(id: u64, hook: StopHook, enabled: bool) -> RegisteredStopHook {
 }
 
 fn rules(text: Value) -> StopHook {
-    StopHook::Rules { rules: StopRulesText::parse_rules(&text).unwrap() }
+    StopHook::Rules { rules: RuleListSource::parse_rules(&text).unwrap() }
 }
 
 /// Returns the decision of one hook: its action and its reason.
@@ -215,7 +215,7 @@ fn named_templates_decide_by_their_rules() {
 #[test]
 fn invalid_stop_rule_is_refused_with_its_path() {
     let check = |text: Value, expected: &str| {
-        let refusal = StopRulesText::parse_rules(&text).unwrap_err().to_string();
+        let refusal = RuleListSource::parse_rules(&text).unwrap_err().to_string();
         assert!(refusal.contains(expected), "{text}: {refusal}");
     };
     check(
@@ -255,8 +255,8 @@ fn rules_are_logged_as_they_were_written() {
         json!({"template": "tdd", "rule": "tests_pass"}),
         json!({"template": "checkpoint-every", "every": 3}),
     ] {
-        let read = StopRulesText::parse_rules(&text).unwrap();
+        let read = RuleListSource::parse_rules(&text).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), text);
-        assert_eq!(serde_json::from_value::<StopRulesText>(text).unwrap(), read);
+        assert_eq!(serde_json::from_value::<RuleListSource>(text).unwrap(), read);
     }
 }

@@ -129,7 +129,7 @@ impl FromStr for EventType {
 
 /// An event type that this version does not know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no event type is called `{0}`")]
+#[error("unknown event type `{0}`")]
 pub struct UnknownEventType(String);
 
 as_text!(EventType);

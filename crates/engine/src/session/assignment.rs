@@ -31,7 +31,9 @@ impl Session {
         match (self.hold, self.work) {
             (TaskHold::Held(_), _) if self.lacks_workspace() => SessionStep::Wait(NextAction::Workspace),
             // A person's message needs a turn of the agent first.
-            (TaskHold::Held(_), _) if self.resumes && !self.has_unheard_person() => SessionStep::Wait(NextAction::Work),
+            (TaskHold::Held(_), _) if self.resumes_at_gate && !self.has_unheard_person() => {
+                SessionStep::Wait(NextAction::Work)
+            }
             (TaskHold::Held(_), _) | (TaskHold::Never, WorkSource::Given) => SessionStep::StartIteration,
             (TaskHold::Never, WorkSource::Graph) | (TaskHold::Left, _) => SessionStep::TakeTask,
         }
@@ -39,7 +41,7 @@ impl Session {
 
     /// Returns whether the session holds a task and has no workspace for it.
     pub(crate) fn lacks_workspace(&self) -> bool {
-        self.held_epoch().is_some() && !self.grounds.is_in_place() && self.workspace.is_none()
+        self.held_epoch().is_some() && !self.workspace_mode.is_in_place() && self.workspace.is_none()
     }
 
     /// Returns the step after the gate has decided the end. When the session takes tasks from the graph, the end
@@ -57,7 +59,7 @@ impl Session {
         let gone = self.work == WorkSource::Given && self.hold == TaskHold::Left && !self.finished;
         if gone && closing.ending == SessionEndKind::Completed {
             // A person's message was still undelivered, and no iteration was left for it.
-            let left = self.task.is_some_and(|id| self.left.contains(&id));
+            let left = self.task.is_some_and(|id| self.released_tasks.contains(&id));
             let unheard =
                 || SessionEnd::with_reason(SessionEndKind::Limit, "the agent could no longer get a person's message");
             return match &self.stopping {
@@ -81,22 +83,22 @@ impl Session {
 
     /// Returns whether the session has left the task itself, for a later run or for a person.
     fn has_left_task_itself(&self) -> bool {
-        self.task.is_some_and(|id| self.left.contains(&id) || self.escalated.contains(&id))
+        self.task.is_some_and(|id| self.released_tasks.contains(&id) || self.escalated.contains(&id))
     }
 
     /// Returns whether the session works on a task, or did so without completing it.
     pub fn has_worked_on(&self, id: TaskId) -> bool {
-        let lost = self.lost.iter().map(|lost| lost.task);
+        let lost = self.lost_tasks.iter().map(|lost| lost.task);
         self.task
             .into_iter()
             .chain(lost)
-            .chain(self.left.iter().chain(&self.escalated).copied())
+            .chain(self.released_tasks.iter().chain(&self.escalated).copied())
             .any(|other| other == id)
     }
 
     /// Returns whether the task was taken away, so that another session can work on it.
     pub(crate) fn has_lost_task(&self) -> bool {
-        self.hold == TaskHold::Left && self.lost.iter().any(|lost| Some(lost.task) == self.task)
+        self.hold == TaskHold::Left && self.lost_tasks.iter().any(|lost| Some(lost.task) == self.task)
     }
 
     /// Returns how the session leaves its task when it ends in this way. Only the gates complete a task.
@@ -106,7 +108,7 @@ impl Session {
             matches!(&self.phase, SessionPhase::Settled(AfterIteration::Close(decided)) if decided == closing);
         let reason = |usual: &str| closing.reason.clone().unwrap_or_else(|| usual.to_owned());
         Some(match closing.ending {
-            SessionEndKind::Escalated => TaskExit::Blocked(match self.plea.as_ref().filter(|_| decided) {
+            SessionEndKind::Escalated => TaskExit::Blocked(match self.last_words.as_ref().filter(|_| decided) {
                 Some(plea) => format!("{}: {plea}", reason("a person is needed")),
                 None => reason("a person is needed"),
             }),
@@ -127,8 +129,8 @@ impl Session {
     /// run.
     pub(crate) fn end_without_open_tasks(&self) -> SessionEnd {
         match self.escalated.as_slice() {
-            [] if !self.left.is_empty() => {
-                let left: Vec<String> = self.left.iter().map(ToString::to_string).collect();
+            [] if !self.released_tasks.is_empty() => {
+                let left: Vec<String> = self.released_tasks.iter().map(ToString::to_string).collect();
                 SessionEnd::with_reason(
                     SessionEndKind::Limit,
                     format!("not finished, and left for the next run: {}", left.join(", ")),
@@ -155,8 +157,8 @@ impl Session {
         (self.last_turn, self.delivered) = (None, false);
         self.verdict = GateVerdict::Pass;
         self.blocking.clear();
-        self.overlooked.clear();
-        (self.asking, self.plea) = (None, None);
+        self.ignored_blocks.clear();
+        (self.asking, self.last_words) = (None, None);
         if self.phase != SessionPhase::Started {
             self.phase = SessionPhase::Settled(AfterIteration::Continue);
         }
@@ -164,11 +166,11 @@ impl Session {
         if self.task != Some(task) {
             (self.conversation, self.iterations_before) = (None, self.iteration);
         }
-        (self.done_at, self.checked) = (None, false);
-        (self.workspace, self.resumes, self.remediations, self.rechecks) = (None, false, 0, 0);
+        (self.judged_done_at, self.checked) = (None, false);
+        (self.workspace, self.resumes_at_gate, self.remediations, self.rechecks) = (None, false, 0, 0);
         self.escalated.retain(|other| *other != task);
-        self.left.retain(|other| *other != task);
-        self.lost.retain(|lost| lost.task != task);
+        self.released_tasks.retain(|other| *other != task);
+        self.lost_tasks.retain(|lost| lost.task != task);
         (self.task, self.hold) = (Some(task), TaskHold::Held(epoch));
     }
 
@@ -206,14 +208,14 @@ impl Session {
         }
         match state {
             TaskState::Blocked => self.escalated.push(task),
-            TaskState::NeedsContinuation if by_itself => self.left.push(task),
+            TaskState::NeedsContinuation if by_itself => self.released_tasks.push(task),
             _ if !by_itself && is_claimable_after_loss(state) => {
                 let branch = self.workspace.as_ref().map(|workspace| workspace.branch.clone());
-                self.lost.extend(held.map(|epoch| LostTask { task, epoch, branch }));
+                self.lost_tasks.extend(held.map(|epoch| LostTask { task, epoch, branch }));
             }
             _ => {}
         }
-        self.take_unheard_feedback()
+        self.take_undelivered_feedback()
     }
 
     /// Records why a task was completed although a hook did not pass. A session with one given task says so in its own
@@ -234,7 +236,7 @@ impl Session {
 
     /// Takes the feedback that no finished turn has delivered, in order. Feedback about one iteration only is dropped:
     /// the next iteration gets its own.
-    pub(crate) fn take_unheard_feedback(&mut self) -> Vec<FeedbackRef> {
+    pub(crate) fn take_undelivered_feedback(&mut self) -> Vec<FeedbackRef> {
         if !self.keeps_feedback {
             return Vec::new();
         }
@@ -242,11 +244,11 @@ impl Session {
             SessionPhase::Turn(turn) => std::mem::take(&mut turn.feedback),
             _ => Vec::new(),
         };
-        let mut unheard: Vec<FeedbackRef> =
+        let mut undelivered: Vec<FeedbackRef> =
             carried.into_iter().map(|piece| FeedbackRef { possibly_seen: true, ..piece }).collect();
-        unheard.append(&mut self.pending);
-        unheard.retain(|piece| !piece.passing);
-        unheard
+        undelivered.append(&mut self.pending);
+        undelivered.retain(|piece| !piece.passing);
+        undelivered
     }
 }
 

@@ -12,7 +12,7 @@ use crate::session::{AfterIteration, TaskExit};
 impl Session {
     /// Submits work that is done. For a report and for work in a worktree, the runner has to find the work first.
     pub(super) fn submit_work(&self, closing: &SessionEnd) -> SessionStep {
-        match (self.grounds, &self.stopping) {
+        match (self.workspace_mode, &self.stopping) {
             (WorkspaceMode::InPlace, None) if self.report => SessionStep::Wait(NextAction::Work),
             (WorkspaceMode::InPlace, Some(asked)) if self.report => self.end_or_leave_task(asked),
             (WorkspaceMode::InPlace, _) => SessionStep::Submit(closing.clone()),
@@ -61,7 +61,7 @@ impl Session {
             self.phase,
             SessionPhase::Started | SessionPhase::Settled(AfterIteration::Continue) | SessionPhase::Postponed(_)
         );
-        self.resumes && idle && self.held_epoch().is_some() && self.workspace.is_some()
+        self.resumes_at_gate && idle && self.held_epoch().is_some() && self.workspace.is_some()
     }
 
     /// Returns the stalled work to store with the task, if a gate could not be asked about it.
@@ -111,7 +111,7 @@ impl Session {
     /// Returns whether the gate before submission has passed the work of this task.
     pub(crate) fn passes_submission(&self, id: TaskId) -> bool {
         let SessionPhase::Pipeline(pipeline) = &self.phase else { return false };
-        let passed = self.owed.is_empty() && pipeline.broken.is_none();
+        let passed = self.pending_hooks.is_empty() && pipeline.broken.is_none();
         self.task == Some(id) && self.held_epoch().is_some() && pipeline.stage == DeliveryStage::Submitting && passed
     }
 

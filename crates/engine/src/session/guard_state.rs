@@ -223,10 +223,10 @@ mod tests {
     #[test]
     fn repetition_compares_hook_output_not_templated_feedback() {
         let mut watch = GuardState::default();
-        let mut turn = |own: &str, told: &str| {
+        let mut turn = |own: &str, feedback: &str| {
             watch.begin_judging("", Some(Digest::of_bytes(b"tree")));
             watch.record_hook_verdict("check", GateVerdict::Block);
-            watch.record_hook_text(told, Some(OutputFingerprint::from_text(own)), true);
+            watch.record_hook_text(feedback, Some(OutputFingerprint::from_text(own)), true);
             let counts = (watch.same_block_count(), watch.same_state_count());
             watch.end_judging();
             counts

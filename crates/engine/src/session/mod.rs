@@ -5,14 +5,14 @@
 //!               ▲          ▲  │ interrupted │ ▲ send back   │ │
 //!               │          ├──┼─────────────┘ asking        │ │
 //!               │          └──┼─────────────────────────────┼─┘ delivery
-//!               │   failed ◄──┤ recovering: told at once    │
-//!               │postponed ◄──┤ asked too often, or told    │
+//!               │   failed ◄──┤ recovering: prompted at once│
+//!               │postponed ◄──┤ rate limited, or retry delay│
 //!               └─────────────┴─────────────────────────────┘ next iteration
 //! ```
 //!
 //! A session rests only where something outside has to happen: a hook is pending, a turn is in progress, a person is asked,
 //! time has to pass, or the session is over.
-//! The commit that ends the wait also decides everything up to the next one: [`Session::step`] returns the next step.
+//! The commit that ends the wait also decides everything up to the next one: [`Session::next_step`] returns the next step.
 //!
 //! Not here: the limits of a session (`guards`).
 
@@ -98,8 +98,8 @@ pub struct Session {
     pub finished: bool,
     #[serde(default, skip_serializing_if = "WorkSource::is_given")]
     pub work: WorkSource,
-    #[serde(default, skip_serializing_if = "WorkspaceMode::is_in_place")]
-    pub grounds: WorkspaceMode,
+    #[serde(rename = "grounds", default, skip_serializing_if = "WorkspaceMode::is_in_place")]
+    pub workspace_mode: WorkspaceMode,
     /// The worktree of its task, once it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
@@ -107,12 +107,12 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub report: bool,
     /// The event with which the stop gate last passed the work.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub done_at: Option<Seq>,
+    #[serde(rename = "doneAt", default, skip_serializing_if = "Option::is_none")]
+    pub judged_done_at: Option<Seq>,
     /// Whether the work was judged done before, and continues at the gate that could not be asked then.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub resumes: bool,
-    /// The number of times that the agent had to mend work that it had called done.
+    #[serde(rename = "resumes", default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumes_at_gate: bool,
+    /// The number of times that the agent had to fix work that it had called done.
     #[serde(default)]
     pub remediations: u32,
     /// The number of times that the work was judged again because the base had moved.
@@ -123,14 +123,14 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rejudged: bool,
     /// The tasks that the session has left for a later run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left: Vec<TaskId>,
+    #[serde(rename = "left", default, skip_serializing_if = "Vec::is_empty")]
+    pub released_tasks: Vec<TaskId>,
     /// The tasks that were taken from the session.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost: Vec<LostTask>,
+    #[serde(rename = "lost", default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_tasks: Vec<LostTask>,
     /// The agent's last words, kept until the turn's claim is judged: they may explain why it asks for a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plea: Option<String>,
+    #[serde(rename = "plea", default, skip_serializing_if = "Option::is_none")]
+    pub last_words: Option<String>,
     /// The tasks that the session has left to a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub escalated: Vec<TaskId>,
@@ -151,8 +151,8 @@ pub struct Session {
     pub owner: OwnerName,
     pub phase: SessionPhase,
     /// The pending hooks that the loop waits for, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub owed: Vec<EffectId>,
+    #[serde(rename = "owed", default, skip_serializing_if = "Vec::is_empty")]
+    pub pending_hooks: Vec<EffectId>,
     /// The number of the last iteration that was started.
     pub iteration: u32,
     /// The number of the last iteration on earlier tasks.
@@ -185,11 +185,11 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocking: Vec<BlockingHook>,
     /// The stop hooks that a person wants to be ignored, until the work is next judged as done.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ignores: Vec<String>,
+    #[serde(rename = "ignores", default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored_hooks: Vec<String>,
     /// The ignored hooks that would have blocked this turn.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub overlooked: Vec<String>,
+    #[serde(rename = "overlooked", default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored_blocks: Vec<String>,
     /// The tasks of the graph that were completed although a hook did not pass, in words, for the end of the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waivers: Vec<String>,
@@ -279,7 +279,7 @@ pub enum NextAction {
 impl Session {
     /// Returns whether nothing is left to do.
     pub fn is_over(&self) -> bool {
-        self.ending_kind().is_some() && self.owed.is_empty()
+        self.ending_kind().is_some() && self.pending_hooks.is_empty()
     }
 
     pub fn ending_kind(&self) -> Option<SessionEndKind> {
@@ -319,7 +319,7 @@ impl Session {
 
     /// Returns the next step at a point in time.
     pub(crate) fn next_step_at(&self, now: Option<Timestamp>) -> SessionStep {
-        if let Some(hook) = self.owed.first() {
+        if let Some(hook) = self.pending_hooks.first() {
             let skipped = self.stopping.is_some() && self.ending_kind().is_none()
                 || self.may_skip_hook(*hook)
                 || self.may_skip_unstarted_hook(*hook);
@@ -402,7 +402,8 @@ impl Session {
     /// Returns whether a person has sent a message since the work was called done. A message with a person's own
     /// approval does not count.
     pub(crate) fn is_held_by_person(&self) -> bool {
-        self.held_epoch().is_some() && self.pending.iter().any(|piece| piece.person && Some(piece.at) > self.done_at)
+        self.held_epoch().is_some()
+            && self.pending.iter().any(|piece| piece.person && Some(piece.at) > self.judged_done_at)
     }
 
     /// Decides what follows a turn, from the agent's claim and the verdict of the stop hooks. A claim does not count

@@ -64,7 +64,11 @@ impl LostTask {
             }
             (None, _) => format!("{id} is {state} now, changed outside this session"),
         };
-        match self.branch.as_ref().filter(|branch| task.former.iter().any(|former| former.branch == **branch)) {
+        match self
+            .branch
+            .as_ref()
+            .filter(|branch| task.former_workspaces.iter().any(|former| former.branch == **branch))
+        {
             Some(branch) => format!("{said}; the work of this session stays on {branch}"),
             None => said,
         }

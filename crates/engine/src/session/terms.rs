@@ -63,7 +63,7 @@ pub struct SessionTerms {
     /// The limit of turns in a row with the same change and the same failures; 0 means no limit.
     #[serde(default = "usual_times", skip_serializing_if = "is_usual_times")]
     pub thrashing: u32,
-    /// The limit of attempts to mend the work before it is submitted.
+    /// The limit of attempts to fix the work before it is submitted.
     #[serde(default = "usual_times", skip_serializing_if = "is_usual_times")]
     pub max_remediations: u32,
     /// The limit of rejections of a task before a person is asked.

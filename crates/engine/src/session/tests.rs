@@ -15,17 +15,17 @@ pub(crate) fn session(phase: SessionPhase) -> Session {
         hold: TaskHold::Never,
         finished: false,
         work: WorkSource::Given,
-        grounds: WorkspaceMode::InPlace,
+        workspace_mode: WorkspaceMode::InPlace,
         workspace: None,
         report: false,
-        done_at: None,
-        resumes: false,
+        judged_done_at: None,
+        resumes_at_gate: false,
         remediations: 0,
         rechecks: 0,
         rejudged: false,
-        left: vec![],
-        lost: Vec::new(),
-        plea: None,
+        released_tasks: vec![],
+        lost_tasks: Vec::new(),
+        last_words: None,
         escalated: vec![],
         goal: None,
         agent: "command:true".to_owned(),
@@ -41,7 +41,7 @@ pub(crate) fn session(phase: SessionPhase) -> Session {
         nesting: 0,
         owner: "w1".parse().unwrap(),
         phase,
-        owed: vec![],
+        pending_hooks: vec![],
         iteration: 1,
         iterations_before: 0,
         interrupted: 0,
@@ -52,8 +52,8 @@ pub(crate) fn session(phase: SessionPhase) -> Session {
         asking: None,
         broken_gate: false,
         blocking: Vec::new(),
-        ignores: Vec::new(),
-        overlooked: Vec::new(),
+        ignored_hooks: Vec::new(),
+        ignored_blocks: Vec::new(),
         waivers: Vec::new(),
         checked: false,
         unchecked: 0,
@@ -158,7 +158,7 @@ fn each_phase_has_expected_next_step() {
 fn pending_hook_is_awaited_in_every_phase() {
     let second = EffectId { index: 1, ..effect() };
     for phase in all_phases() {
-        let waiting = Session { owed: vec![effect(), second], ..session(phase) };
+        let waiting = Session { pending_hooks: vec![effect(), second], ..session(phase) };
         assert_eq!(waiting.next_step(), SessionStep::Wait(NextAction::Hook(effect())), "{:?}", waiting.phase);
         assert_eq!(waiting.next_action(), NextAction::Hook(effect()));
         assert!(!waiting.is_over(), "{:?}", waiting.phase);
@@ -206,7 +206,7 @@ fn stop_request_skips_all_hooks_but_end_hooks() {
     for phase in all_phases() {
         let over = matches!(phase, SessionPhase::Ended(_));
         let stopping = Some(session_end(SessionEndKind::Cancelled));
-        let waiting = Session { owed: vec![effect()], stopping, ..session(phase) };
+        let waiting = Session { pending_hooks: vec![effect()], stopping, ..session(phase) };
         let expected =
             if over { SessionStep::Wait(NextAction::Hook(effect())) } else { SessionStep::SkipHook(effect()) };
         assert_eq!(waiting.next_step(), expected, "{:?}", waiting.phase);

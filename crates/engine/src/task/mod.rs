@@ -67,11 +67,11 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<PendingAnswer>,
     /// Messages of people that sessions of older versions did not deliver before they ended.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unsaid: Vec<FeedbackRef>,
+    #[serde(rename = "unsaid", default, skip_serializing_if = "Vec::is_empty")]
+    pub undelivered_messages: Vec<FeedbackRef>,
     /// Feedback that no finished turn has delivered. It opens the next session of the task.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unheard: Vec<FeedbackRef>,
+    #[serde(rename = "unheard", default, skip_serializing_if = "Vec::is_empty")]
+    pub undelivered_feedback: Vec<FeedbackRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<TaskConversation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,8 +83,8 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub in_place: bool,
     /// The worktrees of earlier holders whose lease ran out while they were silent, the latest last.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub former: Vec<Workspace>,
+    #[serde(rename = "former", default, skip_serializing_if = "Vec::is_empty")]
+    pub former_workspaces: Vec<Workspace>,
     /// The last takeover of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<TaskTakeover>,
@@ -114,8 +114,8 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "AgentUsage::is_nothing")]
     pub used: AgentUsage,
     /// The state of an agent that drives itself: stop hooks, series and checkpoints.
-    #[serde(default, skip_serializing_if = "EvaluationState::is_empty")]
-    pub drive: EvaluationState,
+    #[serde(rename = "drive", default, skip_serializing_if = "EvaluationState::is_empty")]
+    pub evaluation: EvaluationState,
     /// The last epoch that was assigned.
     pub epoch: Epoch,
     pub created_at: Timestamp,
@@ -132,9 +132,9 @@ pub struct Task {
 
 impl Task {
     /// Keeps feedback for the next session, in the order in which it was queued.
-    pub(crate) fn keep_unheard_feedback(&mut self, pieces: Vec<FeedbackRef>) {
-        self.unheard.extend(pieces);
-        self.unheard.sort_by_key(|piece| piece.at);
+    pub(crate) fn keep_undelivered_feedback(&mut self, pieces: Vec<FeedbackRef>) {
+        self.undelivered_feedback.extend(pieces);
+        self.undelivered_feedback.sort_by_key(|piece| piece.at);
     }
 
     /// Returns the goal, then a blank line and the body if there is one.

@@ -151,12 +151,12 @@ impl TaskTransition {
                 BlockedField => task.blocked = None,
                 Reason => task.reason = None,
                 Claim => task.claim = None,
-                Answer => (task.answer, task.unsaid) = (None, Vec::new()),
+                Answer => (task.answer, task.undelivered_messages) = (None, Vec::new()),
                 Lease => task.lease = None,
-                Series => task.drive.series = None,
-                StopHooks => task.drive.hooks.clear(),
+                Series => task.evaluation.series = None,
+                StopHooks => task.evaluation.hooks.clear(),
                 Stalled => task.stalled = None,
-                Unheard => task.unheard.clear(),
+                Unheard => task.undelivered_feedback.clear(),
                 Findings => {
                     (task.findings, task.rejections, task.rejected, task.approved) = (Vec::new(), 0, None, None);
                 }

@@ -78,13 +78,13 @@ impl TaskTypes {
         view: &dyn StateView,
         agent: Option<&str>,
         besides: &[TaskId],
-        grounds: WorkspaceMode,
+        workspace_mode: WorkspaceMode,
     ) -> Result<Option<TaskId>, Refusal> {
         let mut closed = self.types_closed_to(agent);
         closed.extend(self.paused.iter().cloned());
         let mut after = None;
         while let Some((priority, id)) = view.next_claimable_except(&closed, after)? {
-            let elsewhere = !grounds.is_in_place() && view.find_task(id)?.is_some_and(|task| task.in_place);
+            let elsewhere = !workspace_mode.is_in_place() && view.find_task(id)?.is_some_and(|task| task.in_place);
             if !besides.contains(&id) && !elsewhere {
                 return Ok(Some(id));
             }

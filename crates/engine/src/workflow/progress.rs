@@ -187,9 +187,9 @@ impl StepVariables {
     /// Adds the result and the stored values of a finished step.
     pub fn add_step_result(&mut self, result: &StepResult, within: &[StepResult], stored: &Map<String, Value>) {
         for result in within.iter().chain([result]) {
-            let told = json!(result);
-            self.0["context"]["steps"][&result.step_id] = told.clone();
-            self.0["steps"][&result.step_id] = told;
+            let value = json!(result);
+            self.0["context"]["steps"][&result.step_id] = value.clone();
+            self.0["steps"][&result.step_id] = value;
         }
         for (name, value) in stored {
             self.0[DATA_NAME][name] = value.clone();

@@ -42,8 +42,8 @@ fn evaluation_error_quotes_text_as_written() {
         let pattern = ValuePattern::parse(&pattern).expect("a pattern");
         pattern.fill_values(&json!({"context": {}, "task": {}})).expect_err("a fault").to_string()
     };
-    let told = fault(json!("Hi ${ context.a === 1 || !context.b.c > 2 }"));
-    assert!(told.starts_with("cannot evaluate `context.a === 1 || !context.b.c > 2`: "), "{told}");
+    let error = fault(json!("Hi ${ context.a === 1 || !context.b.c > 2 }"));
+    assert!(error.starts_with("cannot evaluate `context.a === 1 || !context.b.c > 2`: "), "{error}");
     assert_eq!(fault(json!({"fromContext": "a-b"})), "cannot evaluate `a-b`: its value is undefined");
 }
 

@@ -17,7 +17,7 @@
 
 use std::collections::HashSet;
 
-use crate::line_score::{LineScore, NumberedFailures, weigh};
+use crate::line_score::{LineScore, NumberedFailures, score_lines};
 
 /// The longest piece of a line that is kept or dropped as a whole.
 pub(crate) const MAX_PIECE_BYTES: usize = 512;
@@ -44,7 +44,7 @@ pub fn excerpt_text(text: &str, most: usize) -> String {
     let mark = longest_mark_bytes(text);
     let Some(room) = most.checked_sub(mark) else { return text[..text.floor_char_boundary(most)].to_owned() };
     let mut units = split_units(text, (room / 4).clamp(16, MAX_PIECE_BYTES));
-    weigh(text, &mut units, &mut NumberedFailures::default());
+    score_lines(text, &mut units, &mut NumberedFailures::default());
     let mut choice = ExcerptChoice { kept: vec![false; units.len()], units: &units, used: mark, most, mark };
     choose_units(text, &mut choice, room);
     choice.close_gaps();
@@ -55,7 +55,7 @@ pub fn excerpt_text(text: &str, most: usize) -> String {
 pub(crate) fn most_relevant_line(text: &str) -> Option<&str> {
     let text = text.trim_end();
     let mut units = split_units(text, MAX_PIECE_BYTES);
-    weigh(text, &mut units, &mut NumberedFailures::default());
+    score_lines(text, &mut units, &mut NumberedFailures::default());
     let last = text.lines().next_back()?;
     let of_last = units.iter().rev().find_map(|unit| unit.anchor.map(|_| unit.weight));
     let most = units.iter().filter(|unit| unit.anchor.is_some()).max_by_key(|unit| unit.weight)?;

@@ -211,9 +211,9 @@ fn mocha_keeps_what_its_list_names_and_no_other_list() {
     output += &list(6);
     let names = (1..=4).flat_map(|number| [format!("  {number}) yard {number}"), format!("holds pressure {number}:")]);
     check(&output, &names.collect::<Vec<_>>());
-    let told = excerpt_text(&output, 2048);
+    let excerpt = excerpt_text(&output, 2048);
     for other in [") step 3", "has pressure 3", "5) yard 5"] {
-        assert!(!told.contains(other), "{other}:\n{told}");
+        assert!(!excerpt.contains(other), "{other}:\n{excerpt}");
     }
 }
 

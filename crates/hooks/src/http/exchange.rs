@@ -24,10 +24,10 @@ pub fn send_until_cancelled(
     mask: &SecretMask,
     is_cancelled: impl Fn() -> bool,
 ) -> Option<WebhookOutcome> {
-    let (tell, told) = channel();
-    thread::spawn(move || drop(tell.send(send_request(&request))));
+    let (sender, receiver) = channel();
+    thread::spawn(move || drop(sender.send(send_request(&request))));
     loop {
-        match told.recv_timeout(CANCEL_POLL_INTERVAL) {
+        match receiver.recv_timeout(CANCEL_POLL_INTERVAL) {
             Ok(sent) => return Some(classify_response(&sent.map(|response| mask.mask_response(response)))),
             Err(RecvTimeoutError::Timeout) if !is_cancelled() => {}
             Err(_) => return None,

@@ -73,13 +73,13 @@ fn describe_refusal(response: &WebhookResponse) -> String {
 
 /// Returns the error, its causes and its hint.
 fn describe_error(unsent: &WebhookError) -> String {
-    let mut told = unsent.to_string();
+    let mut text = unsent.to_string();
     let mut cause = unsent.source();
     while let Some(error) = cause {
-        told = format!("{told}: {error}");
+        text = format!("{text}: {error}");
         cause = error.source();
     }
-    clean_output(&format!("{told}; {}", unsent.hint()))
+    clean_output(&format!("{text}; {}", unsent.hint()))
 }
 
 /// Returns how many seconds the server asks us to wait. A date in that header is ignored.

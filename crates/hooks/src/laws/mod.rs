@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn cleaned_text_is_harmless() {
-        check_law("clean", super::check_clean_text);
+        check_law("clean_text", super::check_clean_text);
     }
 
     #[test]
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn hostile_response_is_never_misread_as_success() {
-        check_law("answer", super::check_hook_response);
+        check_law("hook_response", super::check_hook_response);
     }
 
     #[test]

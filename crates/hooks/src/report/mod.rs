@@ -123,19 +123,19 @@ fn assemble_report(
     };
     let point = values["point"].as_str().and_then(|name| name.parse().ok());
     let own = build_feedback(hook, role, &read, point.as_ref());
-    let told = match &hook.feedback {
+    let feedback = match &hook.feedback {
         Some(template) if !own.is_empty() => {
             render_feedback_template(hook, template, values, &mut read).unwrap_or_else(|| own.clone())
         }
         _ => own.clone(),
     };
-    let told = excerpt_text(&told, hook.max_output.min(EngineLimits::FEEDBACK_BYTES));
-    let own = (told != own).then(|| Box::new(fingerprint_output(&read)));
+    let feedback = excerpt_text(&feedback, hook.max_output.min(EngineLimits::FEEDBACK_BYTES));
+    let own = (feedback != own).then(|| Box::new(fingerprint_output(&read)));
     let message = excerpt_text(&build_message(hook, &read), EngineLimits::REASON_BYTES);
     HookReport {
         outcome: read.outcome,
         message: Some(message).filter(|message| !message.trim().is_empty()),
-        feedback: Some(told).filter(|told| !told.trim().is_empty()),
+        feedback: Some(feedback).filter(|feedback| !feedback.trim().is_empty()),
         own,
         took: ran.as_ref().ok().map(|finished| finished.took),
         record: None,
@@ -331,7 +331,7 @@ fn build_feedback(hook: &RunnableHook, role: HookRole, read: &HookReading, point
         let failure = parts.failure.as_ref().map(|failure| format!("[{failure}]")).unwrap_or_default();
         join_nonempty(&[&parts.output, &parts.stderr, &failure], "\n")
     };
-    let told = match outcome {
+    let text = match outcome {
         HookOutcome::Cancelled => return String::new(),
         HookOutcome::Block | HookOutcome::Continue | HookOutcome::Escalate if role.is_gate() && read.spoken => {
             join_nonempty(&[&parts.reason, &parts.context], "\n\n")
@@ -342,13 +342,13 @@ fn build_feedback(hook: &RunnableHook, role: HookRole, read: &HookReading, point
         _ => return String::new(),
     };
     match outcome {
-        HookOutcome::Block | HookOutcome::Continue if told.trim().is_empty() => {
+        HookOutcome::Block | HookOutcome::Continue if text.trim().is_empty() => {
             unexplained_block_text(&hook.name, point)
         }
-        HookOutcome::Escalate if role.is_gate() && told.trim().is_empty() => {
+        HookOutcome::Escalate if role.is_gate() && text.trim().is_empty() => {
             format!("`{}` asks for a person without a reason.", hook.name)
         }
-        _ => told,
+        _ => text,
     }
 }
 
@@ -368,10 +368,10 @@ pub fn bound_report(mut report: HookReport, hook: &RunnableHook) -> HookReport {
         Some(excerpt_text(&clean_output(&text), most)).filter(|text| !text.trim().is_empty())
     };
     let most = hook.max_output.min(EngineLimits::FEEDBACK_BYTES);
-    let is_cut = report.feedback.as_ref().filter(|told| told.len() > most);
-    report.own = report.own.or(is_cut.map(|told| Box::new(OutputFingerprint::from_text(told))));
+    let is_cut = report.feedback.as_ref().filter(|feedback| feedback.len() > most);
+    report.own = report.own.or(is_cut.map(|feedback| Box::new(OutputFingerprint::from_text(feedback))));
     report.message = report.message.and_then(|message| fit(message, EngineLimits::REASON_BYTES));
-    report.feedback = report.feedback.and_then(|told| fit(told, most));
+    report.feedback = report.feedback.and_then(|feedback| fit(feedback, most));
     report
 }
 
@@ -404,7 +404,7 @@ fn render_feedback_template(
         values.extend(more);
     }
     match template.render(&values) {
-        Ok(told) => Some(clean_output(&told)),
+        Ok(text) => Some(clean_output(&text)),
         Err(fault) => {
             read.notes.push(format!("its feedback template does not work: {fault}"));
             None

@@ -19,7 +19,7 @@ use std::mem;
 use windlass_process::{CapturedOutput, ProgramOutcome, SpillFile};
 
 use crate::excerpt::{MAX_PIECE_BYTES, push_missing_mark, split_units};
-use crate::line_score::{LineScore, NumberedFailures, weigh};
+use crate::line_score::{LineScore, NumberedFailures, score_lines};
 use crate::mask::{MaskedDisplayStream, SecretMask, read_chunks};
 use crate::text::OutputCleaner;
 
@@ -52,25 +52,25 @@ fn excerpt_stream(kept: &CapturedOutput, spilled: &SpillFile, mask: &SecretMask)
     let mut file = spilled.open_unchanged()?;
     file.seek(SeekFrom::Start(from))?;
     // Never less than memory has: a response that was too long stays too long.
-    let mut sieve = SpillExcerptBuilder::new(kept.head.len() + MAX_PIECE_BYTES, kept.tail.len() + MAX_PIECE_BYTES);
+    let mut excerpt = SpillExcerptBuilder::new(kept.head.len() + MAX_PIECE_BYTES, kept.tail.len() + MAX_PIECE_BYTES);
     let mut text = CleanTextStream::new(mask);
-    sieve.push(&text.push(&kept.head));
+    excerpt.push(&text.push(&kept.head));
     read_chunks(&mut file.take(between), |piece| {
-        sieve.push(&text.push(piece));
+        excerpt.push(&text.push(piece));
         Ok(true)
     })?;
     match to - from - between {
-        0 => sieve.push(&text.push(&kept.tail)),
+        0 => excerpt.push(&text.push(&kept.tail)),
         // The text before the gap and the possible beginning of a value are dropped together.
         missing => {
             let (tail, more) = mask.mask_after_gap(&kept.tail);
             text = CleanTextStream::new(mask);
-            sieve.skip_missing(missing + more as u64);
-            sieve.push(&text.push(&tail));
+            excerpt.skip_missing(missing + more as u64);
+            excerpt.push(&text.push(&tail));
         }
     }
-    sieve.push(&text.finish());
-    Ok(sieve.finish())
+    excerpt.push(&text.finish());
+    Ok(excerpt.finish())
 }
 
 /// Turns bytes into clean text without secrets.
@@ -163,7 +163,7 @@ impl SpillExcerptBuilder {
         if let Some(first) = units.first_mut().filter(|_| self.within) {
             first.anchor = None;
         }
-        weigh(block, &mut units, &mut self.numbered);
+        score_lines(block, &mut units, &mut self.numbered);
         for unit in &units {
             let text = &block[unit.start..unit.end];
             self.take_line(ScoredLine { at: self.at, text: text.into(), weight: unit.weight });

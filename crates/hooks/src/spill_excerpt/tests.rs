@@ -40,7 +40,7 @@ fn dull(count: usize) -> String {
     (0..count).map(|number| format!("  compiling part {number} of the yard, which takes a while\n")).collect()
 }
 
-const TELLING: [&str; 4] = [
+const ERROR_LINES: [&str; 4] = [
     "test pump::runs ... FAILED",
     "error[E0308]: mismatched types",
     "FAILED tests/test_pump.py::test_pump - assert 3 == 4",
@@ -49,17 +49,17 @@ const TELLING: [&str; 4] = [
 
 #[test]
 fn relevant_lines_are_found_in_memory_gap() {
-    let between: String = TELLING.map(|line| dull(1500) + line + "\n").concat();
+    let between: String = ERROR_LINES.map(|line| dull(1500) + line + "\n").concat();
     let written = dull(3000) + &between + &dull(4000);
     let ran = ran(written.as_bytes(), &SecretMask::default());
-    let told = excerpt_text(&ran.stdout.to_text_lossy(), 16 * 1024);
-    for line in TELLING {
-        assert!(told.contains(line), "{line}");
+    let excerpt = excerpt_text(&ran.stdout.to_text_lossy(), 16 * 1024);
+    for line in ERROR_LINES {
+        assert!(excerpt.contains(line), "{line}");
     }
     assert!(
-        told.starts_with("  compiling part 0 of") && told.ends_with("part 3999 of the yard, which takes a while\n")
+        excerpt.starts_with("  compiling part 0 of") && excerpt.ends_with("part 3999 of the yard, which takes a while\n")
     );
-    assert_eq!(summarize_output(&ran).as_deref(), Some(TELLING[2]), "people are told as well");
+    assert_eq!(summarize_output(&ran).as_deref(), Some(ERROR_LINES[2]), "people are told as well");
 }
 
 #[test]

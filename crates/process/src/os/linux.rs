@@ -157,10 +157,10 @@ pub(crate) fn end_lost_run(tag: &str, leader: Option<Pid>, supervisor: &Supervis
 }
 
 /// Ends the processes that a dead owner left. Returns their numbers.
-pub(crate) fn end_left_processes(legacy: &OrphanSet) -> Vec<i32> {
+pub(crate) fn end_left_processes(orphan_set: &OrphanSet) -> Vec<i32> {
     let seen = RefCell::new(BTreeSet::new());
     let left = |known: &KnownPids| {
-        let left = orphans::find_left_by_owner(legacy, known);
+        let left = orphans::find_left_by_owner(orphan_set, known);
         seen.borrow_mut().extend(left.iter().map(|process| process.pid.as_raw_nonzero().get()));
         left
     };

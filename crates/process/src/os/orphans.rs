@@ -45,7 +45,7 @@ fn lock_registry() -> MutexGuard<'static, ChildRegistry> {
 /// Spawns a child and registers it before any scan can see it.
 pub(super) fn spawn_child(program: &ResolvedProgram, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<(Pid, OwnedFd)> {
     super::prepare_process();
-    let _birth = SPAWN_LOCK.read().unwrap_or_else(PoisonError::into_inner);
+    let _spawn_guard = SPAWN_LOCK.read().unwrap_or_else(PoisonError::into_inner);
     let pid = spawn_program(program, descriptors)?;
     lock_registry().children.push(pid);
     match pidfd_open(pid, PidfdFlags::empty()) {
@@ -71,9 +71,9 @@ pub(super) fn register_run(tag: &str) {
 
 /// Unregisters a run. Returns whether it was the last, and unclaimed orphans are left.
 pub(super) fn unregister_run(tag: &str) -> bool {
-    let mut family = lock_registry();
-    family.tags.retain(|found| found != tag);
-    family.tags.is_empty() && std::mem::take(&mut family.unclaimed)
+    let mut registry = lock_registry();
+    registry.tags.retain(|found| found != tag);
+    registry.tags.is_empty() && std::mem::take(&mut registry.unclaimed)
 }
 
 /// Returns whether this process has no child left, in whatever state.
@@ -96,8 +96,8 @@ pub(super) struct RunScope<'a> {
 impl RunScope<'_> {
     /// Returns the leader, the orphans of the run, and all their descendants.
     pub fn find_processes(&self, known: &KnownPids) -> Vec<ProcessSnapshot> {
-        let _no_birth = SPAWN_LOCK.write().unwrap_or_else(PoisonError::into_inner);
-        let mut family = lock_registry();
+        let _scan_guard = SPAWN_LOCK.write().unwrap_or_else(PoisonError::into_inner);
+        let mut registry = lock_registry();
         let me = raw_pid(getpid());
         // Read from `/proc`: the kernel itself returns 0 for a session outside of our container.
         let Some(session) = proc::read_process(getpid()).map(|process| process.session) else { return Vec::new() };
@@ -106,26 +106,26 @@ impl RunScope<'_> {
             if Some(process.pid) == self.leader {
                 return true;
             }
-            if process.parent != me || process.session == session || family.children.contains(&process.pid) {
+            if process.parent != me || process.session == session || registry.children.contains(&process.pid) {
                 return false;
             }
-            let claim = self.check_claim(process, &family);
+            let claim = self.check_claim(process, &registry);
             unclaimed |= claim.is_none();
             claim == Some(true)
         });
-        family.unclaimed |= unclaimed;
+        registry.unclaimed |= unclaimed;
         chosen
     }
 
     /// Returns whether an orphan belongs to this run. `None` if it may belong to another one.
-    fn check_claim(&self, orphan: &ProcessSnapshot, family: &ChildRegistry) -> Option<bool> {
+    fn check_claim(&self, orphan: &ProcessSnapshot, registry: &ChildRegistry) -> Option<bool> {
         if self.session.is_some_and(|session| orphan.session == raw_pid(session)) {
             return Some(true);
         }
         match proc::read_process_tag(orphan.pid) {
             Some(tag) if tag == self.tag => Some(true),
-            Some(tag) if family.tags.contains(&tag) => Some(false),
-            _ if family.tags.iter().all(|tag| tag == self.tag) => Some(true),
+            Some(tag) if registry.tags.contains(&tag) => Some(false),
+            _ if registry.tags.iter().all(|tag| tag == self.tag) => Some(true),
             _ => None,
         }
     }
@@ -148,18 +148,18 @@ pub(super) fn find_below_or_tagged(parent: Pid, tag: &str, known: &KnownPids) ->
 
 /// Returns the processes that a dead owner left: those with a tag of its own, the sessions of its leaders, and all their
 /// descendants.
-pub(super) fn find_left_by_owner(legacy: &OrphanSet, known: &KnownPids) -> Vec<ProcessSnapshot> {
+pub(super) fn find_left_by_owner(orphans: &OrphanSet, known: &KnownPids) -> Vec<ProcessSnapshot> {
     // A known process may lead a session or be an ancestor of others, so the scan includes all.
     let processes = proc::list_processes(None, &KnownPids::new());
     let spared = find_own_lineage(&processes);
     let is_leader = |process: &&ProcessSnapshot| {
-        legacy.leaders.get(&process.pid).is_some_and(|all| all.iter().any(|times| times.contains(&process.start)))
+        orphans.leaders.get(&process.pid).is_some_and(|all| all.iter().any(|times| times.contains(&process.start)))
     };
     let sessions: HashSet<i32> = processes.iter().filter(is_leader).map(|process| raw_pid(process.pid)).collect();
     let is_left = |process: &ProcessSnapshot| {
         !spared.contains(&raw_pid(process.pid))
             && (sessions.contains(&process.session)
-                || proc::read_process_tag(process.pid).is_some_and(|tag| is_tag_of_owner(&tag, &legacy.name)))
+                || proc::read_process_tag(process.pid).is_some_and(|tag| is_tag_of_owner(&tag, &orphans.name)))
     };
     let mut chosen = with_descendants(processes, known, is_left);
     chosen.retain(|process| !spared.contains(&raw_pid(process.pid)) && !known.contains(&raw_pid(process.pid)));

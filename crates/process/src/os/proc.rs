@@ -67,8 +67,8 @@ pub(super) fn belongs_to_other_user(pid: Pid) -> bool {
 
 /// Returns whether `/proc` uses the same process numbers as we do: in a container it may be another namespace's.
 fn is_own_proc() -> bool {
-    static OURS: OnceLock<bool> = OnceLock::new();
-    *OURS.get_or_init(|| {
+    static IS_OWN_PROC: OnceLock<bool> = OnceLock::new();
+    *IS_OWN_PROC.get_or_init(|| {
         let me = getpid().as_raw_nonzero().to_string();
         let is_proc = rustix::fs::statfs("/proc").is_ok_and(|found| found.f_type == rustix::fs::PROC_SUPER_MAGIC);
         is_proc && std::fs::read_link("/proc/self").is_ok_and(|target| target == Path::new(&me))
@@ -109,12 +109,12 @@ fn pids_born_since(pid: Pid) -> Option<RangeInclusive<i32>> {
 
 /// Returns a lower bound for the number of process numbers.
 pub(super) fn max_pid_count() -> u32 {
-    static MOST: OnceLock<u32> = OnceLock::new();
+    static MAX_PID: OnceLock<u32> = OnceLock::new();
     let read = || {
         let text = String::from_utf8(read_kernel_file(Path::new("/proc/sys/kernel/pid_max")).ok()?).ok()?;
         text.trim().parse().ok()
     };
-    *MOST.get_or_init(|| read().unwrap_or(0))
+    *MAX_PID.get_or_init(|| read().unwrap_or(0))
 }
 
 /// Returns the number that the kernel assigned last.

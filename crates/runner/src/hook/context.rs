@@ -60,7 +60,8 @@ impl EffectRunner<'_> {
         subject: &HookSubject,
         files_modified: Vec<String>,
     ) -> Result<AgentContext, RunError> {
-        let series = subject.task.as_ref().and_then(|task| task.drive.series.as_ref()).map(|series| series.iteration);
+        let series =
+            subject.task.as_ref().and_then(|task| task.evaluation.series.as_ref()).map(|series| series.iteration);
         let session = subject.session.as_ref().map(Session::iteration_on_task);
         let called = subject.call.as_ref().map(|request| request.call.output.clone());
         let work = JudgedWork {

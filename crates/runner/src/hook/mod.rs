@@ -289,9 +289,9 @@ impl EffectRunner<'_> {
     fn run_command_hook(&mut self, run: &HookRun<'_>, script: &HookScript) -> Result<HookAttempt, RunError> {
         let place = self.settings.records.join(run.effect.to_string());
         let input = self.hook_input(run);
-        let papers = HookInputFiles::for_run(&place, &input);
-        let spec = input.build_spec(script, run.attempt_timeout(), &papers);
-        if let Err(error) = papers.write(&spec.stdin) {
+        let files = HookInputFiles::for_run(&place, &input);
+        let spec = input.build_spec(script, run.attempt_timeout(), &files);
+        if let Err(error) = files.write(&spec.stdin) {
             // A full disk, or a hook that removed our directory, is no reason to skip the other hooks.
             let message = format!("cannot write its payload beside {}: {error}", place.display());
             return Ok(HookReport { message: Some(message), ..HookOutcome::Failure.into() }.into());

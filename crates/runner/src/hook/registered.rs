@@ -81,7 +81,7 @@ impl EffectRunner<'_> {
             return Ok(HookOutcome::Cancelled.into());
         };
         let mask = self.settings.mask.clone();
-        if let Some(task) = task.filter(|task| said.hook.is_some() || task.drive.series.is_some()) {
+        if let Some(task) = task.filter(|task| said.hook.is_some() || task.evaluation.series.is_some()) {
             let judging = Box::new(evaluation_record(task, &said, &hooks, &context));
             self.commit_command(&Command::RecordRuling { task: task.id, judging })?;
         }
@@ -95,7 +95,7 @@ impl EffectRunner<'_> {
     }
 
     fn series_rules(&self, task: &Task) -> Result<Vec<ValidationRule>, RunError> {
-        let Some(series) = &task.drive.series else { return Ok(Vec::new()) };
+        let Some(series) = &task.evaluation.series else { return Ok(Vec::new()) };
         match self.load_event(Seq(series.id.0))?.envelope.event {
             Event::SeriesStarted(started) => Ok(started.validation_rules),
             _ => Err(RunError::MissingEvent(Seq(series.id.0))),
@@ -110,7 +110,7 @@ fn evaluation_record(
     hooks: &[RegisteredStopHook],
     context: &AgentContext,
 ) -> EvaluationFindings {
-    let series = task.drive.series.as_ref();
+    let series = task.evaluation.series.as_ref();
     let counts = |promise: &Promise| {
         *promise != Promise::Complete || series.is_none_or(|series| series.completion_promises.contains(promise))
     };

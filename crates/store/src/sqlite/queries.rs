@@ -70,7 +70,7 @@ impl StoredEvent {
     }
 }
 
-/// Returns the error for a sound event with a wrong column beside it.
+/// Returns the error for a valid event with a wrong column beside it.
 pub(super) fn misfiled_event_error(store: &SqliteStore, record: &EventRecord, why: String) -> StoreError {
     let source = ApplyError::InvalidEvent { seq: record.seq, event: record.kind(), why };
     StoreError::InvalidEvent { path: store.path().to_owned(), source }

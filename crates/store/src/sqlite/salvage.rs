@@ -1,4 +1,4 @@
-//! Saves the sound events of a store that may be damaged anywhere.
+//! Saves the valid events of a store that may be damaged anywhere.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub struct SalvageReport {
 const MIN_EVENT_SIZE: u64 = 80;
 
 impl SqliteStore {
-    /// Passes every sound event to `save`, from a store that may be damaged anywhere.
+    /// Passes every valid event to `save`, from a store that may be damaged anywhere.
     pub fn salvage_events(
         path: &Path,
         mut save: impl FnMut(EventRecord) -> Result<(), StoreError>,

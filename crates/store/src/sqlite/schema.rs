@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn each_schema_has_a_way_to_it() {
+    fn every_schema_version_has_a_migration() {
         assert_eq!(CURRENT_SCHEMA.log_changes.len() + 1, CURRENT_SCHEMA.number as usize);
         let directory = tempfile::tempdir().unwrap();
         let path = older(directory.path());
@@ -461,13 +461,13 @@ mod tests {
 
     /// Tells a child which store to migrate, and where to die.
     const STORE: &str = "WINDLASS_TEST_MIGRATE";
-    const MOMENT: &str = "WINDLASS_TEST_MOMENT";
+    const KILL_POINT_VARIABLE: &str = "WINDLASS_TEST_MOMENT";
 
     /// Run in a child, which dies during the migration.
     #[test]
     fn child_dies_on_the_way() {
         let Some(path) = std::env::var_os(STORE) else { return };
-        failpoint::arm(&std::env::var(MOMENT).unwrap());
+        failpoint::arm_failpoint(&std::env::var(KILL_POINT_VARIABLE).unwrap());
         let _ = opened(Path::new(&path), &NEXT);
         unreachable!("it was killed");
     }
@@ -480,7 +480,7 @@ mod tests {
             let before = log(&path);
             let mut child = Program::new(std::env::current_exe().unwrap());
             let test = "sqlite::schema::tests::child_dies_on_the_way";
-            child.args(["--exact", test]).env(STORE, &path).env(MOMENT, moment);
+            child.args(["--exact", test]).env(STORE, &path).env(KILL_POINT_VARIABLE, moment);
             let status = child.output().unwrap().status;
             assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "{status}");
             assert_eq!((numbers(&path), log(&path)), ((APPLICATION_ID, 1), before.clone()));

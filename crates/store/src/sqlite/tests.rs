@@ -88,7 +88,7 @@ fn failed_transaction_is_not_committed_although_caller_ignores_error() {
         task: None,
         goal: None,
         work: windlass_engine::WorkSource::Given,
-        grounds: windlass_engine::WorkspaceMode::InPlace,
+        workspace_mode: windlass_engine::WorkspaceMode::InPlace,
         config: "a: 1".to_owned(),
         protected: None,
         agent: "command:true".to_owned(),

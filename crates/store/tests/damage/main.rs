@@ -1,4 +1,4 @@
-//! Damaged stores: an error names the damage, no call panics or hangs, and a salvage saves the sound events.
+//! Damaged stores: an error names the damage, no call panics or hangs, and a salvage saves the valid events.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 #![expect(clippy::disallowed_methods, reason = "some damage needs a child process with environment variables")]

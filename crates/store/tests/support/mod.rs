@@ -67,7 +67,7 @@ pub fn start_session(task: Option<u64>) -> Command {
         task: task.map(TaskId),
         goal: None,
         work: windlass_engine::WorkSource::Given,
-        grounds: windlass_engine::WorkspaceMode::InPlace,
+        workspace_mode: windlass_engine::WorkspaceMode::InPlace,
         config: "hooks: {}".to_owned(),
         protected: None,
         agent: "command:true".to_owned(),

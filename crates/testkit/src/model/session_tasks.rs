@@ -74,8 +74,9 @@ impl EngineModel {
                 let completed = std::mem::take(completed);
                 CommandAttempt { model: self, origin, log, hook: true, completed }.create_reviews();
                 let next = self.next_session_task(log, name, id);
-                let in_place =
-                    read_sessions(log).get(name).is_some_and(|session| session.grounds == WorkspaceMode::InPlace);
+                let in_place = read_sessions(log)
+                    .get(name)
+                    .is_some_and(|session| session.workspace_mode == WorkspaceMode::InPlace);
                 let node = self.tasks.get_mut(&next).expect("it can be claimed");
                 node.epoch += 1;
                 node.in_place = in_place;
@@ -125,8 +126,8 @@ impl EngineModel {
         let claimable = self
             .rows()
             .into_iter()
-            .filter(|(id, row)| matches!(row.state, Ready | NeedsContinuation) && !session.left.contains(id))
-            .filter(|(id, _)| session.grounds == WorkspaceMode::InPlace || !self.tasks[id].in_place);
+            .filter(|(id, row)| matches!(row.state, Ready | NeedsContinuation) && !session.released_tasks.contains(id))
+            .filter(|(id, _)| session.workspace_mode == WorkspaceMode::InPlace || !self.tasks[id].in_place);
         let next = claimable.map(|(id, row)| (row.priority, id)).min().map(|(_, id)| id);
         match session.work {
             WorkSource::Graph => next.unwrap_or(claimed),

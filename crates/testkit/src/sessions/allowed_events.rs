@@ -89,7 +89,7 @@ impl SessionOracle {
             _ if self.finished && self.delivery.is_objected() => ending == SessionEndKind::Escalated,
             _ if self.stopping.as_ref().is_some_and(|asked| asked.ending == ending) => true,
             SessionEndKind::Completed if graph => {
-                self.escalated.is_empty() && self.left.is_empty() && self.lost.is_empty()
+                self.escalated.is_empty() && self.released_tasks.is_empty() && self.lost_tasks.is_empty()
             }
             SessionEndKind::Completed => self.has_passed() && (!left || self.finished || self.completed),
             SessionEndKind::Escalated => {
@@ -103,13 +103,16 @@ impl SessionOracle {
                 decided || self.is_broken() || self.postponements >= EngineLimits::POSTPONEMENTS_IN_A_ROW
             }
             SessionEndKind::Limit => {
-                let given_up =
-                    if graph { !self.left.is_empty() } else { self.delivery.remedy == Some(GateRemedy::GiveUp) };
+                let given_up = if graph {
+                    !self.released_tasks.is_empty()
+                } else {
+                    self.delivery.remedy == Some(GateRemedy::GiveUp)
+                };
                 let counted = self.iteration - self.interrupted;
                 given_up || counted >= self.terms.max_iterations || self.may_be_used_up(now)
             }
             SessionEndKind::Error => self.interrupted >= EngineLimits::INTERRUPTIONS_IN_A_ROW,
-            SessionEndKind::Cancelled if graph => !self.lost.is_empty(),
+            SessionEndKind::Cancelled if graph => !self.lost_tasks.is_empty(),
             SessionEndKind::Cancelled => left,
         }
     }

@@ -38,10 +38,10 @@ pub struct SessionOracle {
     hold: TaskHold,
     escalated: Vec<TaskId>,
     /// Tasks that the session left for a later run.
-    pub left: Vec<TaskId>,
+    pub released_tasks: Vec<TaskId>,
     /// Tasks that the session lost, and that others can claim.
-    lost: Vec<TaskId>,
-    pub grounds: WorkspaceMode,
+    lost_tasks: Vec<TaskId>,
+    pub workspace_mode: WorkspaceMode,
     delivery: DeliveryProgress,
     /// Whether the session completed its last task, and whether that task is completed at all.
     finished: bool,
@@ -80,7 +80,7 @@ pub struct SessionOracle {
     fresh: bool,
     claim: Option<Promise>,
     /// When the stop gate last let the work pass.
-    done_at: Option<Seq>,
+    judged_done_at: Option<Seq>,
     gate: Option<(GateVerdict, GateDecision)>,
     /// Whether the iteration has had its delivery turn.
     has_delivered: bool,
@@ -153,9 +153,9 @@ impl SessionOracle {
             task: None,
             hold: TaskHold::Never,
             escalated: Vec::new(),
-            left: Vec::new(),
-            lost: Vec::new(),
-            grounds: started.grounds,
+            released_tasks: Vec::new(),
+            lost_tasks: Vec::new(),
+            workspace_mode: started.workspace_mode,
             delivery: DeliveryProgress::default(),
             finished: false,
             completed: false,
@@ -183,7 +183,7 @@ impl SessionOracle {
             agent: started.agent.clone(),
             fresh: started.fresh,
             claim: None,
-            done_at: None,
+            judged_done_at: None,
             gate: None,
             has_delivered: false,
             takes_up: false,
@@ -210,7 +210,8 @@ impl SessionOracle {
 
     /// Returns whether the session works on a task, or did without completing it.
     pub fn has_taken_up(&self, id: TaskId) -> bool {
-        [&self.left, &self.escalated, &self.lost].iter().any(|list| list.contains(&id)) || self.task == Some(id)
+        [&self.released_tasks, &self.escalated, &self.lost_tasks].iter().any(|list| list.contains(&id))
+            || self.task == Some(id)
     }
 
     pub fn holds(&self) -> bool {
@@ -218,14 +219,14 @@ impl SessionOracle {
     }
 
     pub fn is_in_worktrees(&self) -> bool {
-        self.grounds == WorkspaceMode::Worktrees
+        self.workspace_mode == WorkspaceMode::Worktrees
     }
 
     /// Returns whether the session waits for its work to be collected.
     pub fn wants_work(&self) -> bool {
         let done = self.delivery.done || self.resumes();
-        let is_readied = self.is_in_worktrees() || self.delivery.report;
-        self.holds() && is_readied && self.is_idle() && self.stopping.is_none() && done
+        let is_submitted = self.is_in_worktrees() || self.delivery.report;
+        self.holds() && is_submitted && self.is_idle() && self.stopping.is_none() && done
     }
 
     /// Returns whether the work resumes at a gate, unless a person sends feedback.
@@ -319,7 +320,7 @@ impl SessionOracle {
             Event::GateDecided(decided) => {
                 self.gate = Some((decided.verdict, decided.decision.clone()));
                 if self.closing_verdict(SessionEndKind::Completed).is_some() {
-                    self.done_at = Some(record.seq);
+                    self.judged_done_at = Some(record.seq);
                 }
             }
             Event::IterationCompleted(_) => {
@@ -358,10 +359,10 @@ impl SessionOracle {
         }
         (self.task, self.hold) = (Some(task), TaskHold::Held(epoch));
         (self.failures, self.gate, self.claim, self.delivery) = (Vec::new(), None, None, DeliveryProgress::default());
-        (self.recovery, self.done_at) = (RecoveryState::None, None);
+        (self.recovery, self.judged_done_at) = (RecoveryState::None, None);
         (self.has_worked, self.has_delivered) = (false, false);
         self.escalated.retain(|other| *other != task);
-        self.lost.retain(|other| *other != task);
+        self.lost_tasks.retain(|other| *other != task);
     }
 
     /// Returns the agent and the conversation that the next session of the task can continue.
@@ -385,11 +386,12 @@ impl SessionOracle {
             let itself = record.envelope.session.as_ref() == Some(name) && self.completes(record);
             self.finished = itself && record.kind() == EventType::TaskCompleted;
             self.hold = TaskHold::Left;
-            self.left.extend(self.task.filter(|_| itself && record.kind() == EventType::TaskNeedsContinuation));
+            self.released_tasks
+                .extend(self.task.filter(|_| itself && record.kind() == EventType::TaskNeedsContinuation));
             self.escalated.extend(self.task.filter(|_| record.kind() == EventType::TaskBlocked));
             let open = |row: &TaskTransition| matches!(row.to, TaskState::Created | TaskState::NeedsContinuation);
             let lost = !itself && TaskTransition::for_event_type(record.kind()).is_some_and(open);
-            self.lost.extend(self.task.filter(|_| lost));
+            self.lost_tasks.extend(self.task.filter(|_| lost));
             return self.leave_feedback();
         }
         Vec::new()

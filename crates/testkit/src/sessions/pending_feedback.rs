@@ -67,7 +67,7 @@ impl SessionOracle {
 
     /// Returns whether a person has sent feedback since the stop gate let the work pass.
     pub(super) fn is_held_back(&self) -> bool {
-        let since = |piece: &FeedbackRef| piece.person && Some(piece.at) > self.done_at;
+        let since = |piece: &FeedbackRef| piece.person && Some(piece.at) > self.judged_done_at;
         self.holds() && self.pending().iter().any(since)
     }
 

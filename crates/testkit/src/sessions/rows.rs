@@ -19,12 +19,12 @@ pub fn find_violations(rows: &StateRows, log: &[EventRecord]) -> Vec<String> {
     violations.extend(stalled.map(|task| {
         format!("{}: the row continues at {:?}, the log at {:?}", task.id, task.stalled, stalls.find_stalled(task.id))
     }));
-    let differing = rows.tasks.iter().filter(|task| task.unheard != pending.feedback_of_task(task.id));
+    let differing = rows.tasks.iter().filter(|task| task.undelivered_feedback != pending.feedback_of_task(task.id));
     violations.extend(differing.map(|task| {
         format!(
             "{}: the row keeps {:?} for later, the log {:?}",
             task.id,
-            task.unheard,
+            task.undelivered_feedback,
             pending.feedback_of_task(task.id)
         )
     }));
@@ -50,9 +50,9 @@ pub fn find_violations(rows: &StateRows, log: &[EventRecord]) -> Vec<String> {
 
 /// Compares a row with the session of the log.
 fn check_row(session: &Session, oracle: &SessionOracle, violations: &mut Vec<String>) {
-    let lost: Vec<_> = session.lost.iter().map(|lost| lost.task).collect();
+    let lost: Vec<_> = session.lost_tasks.iter().map(|lost| lost.task).collect();
     let actual = (
-        (&session.owner, &session.terms, &session.owed, &session.stopping),
+        (&session.owner, &session.terms, &session.pending_hooks, &session.stopping),
         (session.current_turn().map(|turn| &turn.run), session.iteration, session.interrupted, session.failures),
         (
             session.ending_kind(),
@@ -60,9 +60,9 @@ fn check_row(session: &Session, oracle: &SessionOracle, violations: &mut Vec<Str
             session.current_turn().map_or(&[][..], |turn| &turn.feedback),
             &session.conversation,
         ),
-        (session.task, session.hold, session.work, &session.escalated, &session.left, &lost),
-        (session.grounds, &session.workspace, session.resumes, session.remediations, session.rechecks),
-        session.done_at,
+        (session.task, session.hold, session.work, &session.escalated, &session.released_tasks, &lost),
+        (session.workspace_mode, &session.workspace, session.resumes_at_gate, session.remediations, session.rechecks),
+        session.judged_done_at,
         matches!(session.phase, SessionPhase::Pipeline(_)),
     );
     let (pending, carried) = (oracle.pending(), oracle.carried());
@@ -75,15 +75,15 @@ fn check_row(session: &Session, oracle: &SessionOracle, violations: &mut Vec<Str
             u32::try_from(oracle.failures.len()).unwrap_or(u32::MAX),
         ),
         (oracle.ended, &pending, &carried[..], &oracle.conversation),
-        (oracle.task, oracle.hold, oracle.work, &oracle.escalated, &oracle.left, &oracle.lost),
+        (oracle.task, oracle.hold, oracle.work, &oracle.escalated, &oracle.released_tasks, &oracle.lost_tasks),
         (
-            oracle.grounds,
+            oracle.workspace_mode,
             &oracle.delivery.workspace,
             oracle.delivery.resumes,
             oracle.delivery.remediations,
             oracle.delivery.rechecks,
         ),
-        oracle.done_at,
+        oracle.judged_done_at,
         oracle.ended.is_none() && oracle.turn.is_none() && oracle.delivery.is_under_way(),
     );
     if actual != expected {
@@ -115,8 +115,8 @@ fn check_lease(session: &Session, rows: &StateRows, violations: &mut Vec<String>
 fn is_held_back(session: &Session) -> bool {
     let on_its_way =
         matches!(session.phase, SessionPhase::Pipeline(_) | SessionPhase::Settled(AfterIteration::Close(_)));
-    let has_feedback = session.pending.iter().any(|piece| piece.person && Some(piece.at) > session.done_at);
-    session.held_epoch().is_some() && has_feedback && (on_its_way || session.resumes)
+    let has_feedback = session.pending.iter().any(|piece| piece.person && Some(piece.at) > session.judged_done_at);
+    session.held_epoch().is_some() && has_feedback && (on_its_way || session.resumes_at_gate)
 }
 
 fn is_out_of_time(session: &Session) -> bool {
@@ -131,14 +131,14 @@ fn check_rest(session: &Session, rows: &StateRows, violations: &mut Vec<String>)
         // Feedback of a person is for the runner to act on.
         _ if is_held_back(session) => true,
         // The runner delivers feedback while the session waits for its work to be collected.
-        SessionStep::StartTurn(_, TurnPurpose::Delivery) => !session.grounds.is_in_place() || session.report,
+        SessionStep::StartTurn(_, TurnPurpose::Delivery) => !session.workspace_mode.is_in_place() || session.report,
         // The runner still has to decide about requests of others.
         SessionStep::SkipHook(effect) => begun(effect) || is_cancelled(session) || session.hold == TaskHold::Left,
         // The answer of a person is for the runner to act on.
         SessionStep::DecideGate(..) => matches!(session.phase, SessionPhase::Asking(_, _, Some(_))),
         // The loss of the task is for the runner to act on.
         _ if is_cancelled(session) || session.hold == TaskHold::Left => {
-            let waits = !session.grounds.is_in_place()
+            let waits = !session.workspace_mode.is_in_place()
                 && matches!(session.phase, SessionPhase::Started | SessionPhase::Settled(_));
             waits || session.wait_deadline().is_some() || matches!(session.phase, SessionPhase::Asking(..))
         }
@@ -148,7 +148,7 @@ fn check_rest(session: &Session, rows: &StateRows, violations: &mut Vec<String>)
     if !rests {
         violations.push(format!("{} does not rest: {:?} in {session:?}", session.name, session.next_step()));
     }
-    if let Some(lost) = session.owed.iter().find(|id| !rows.effects.iter().any(|effect| effect.id == **id)) {
+    if let Some(lost) = session.pending_hooks.iter().find(|id| !rows.effects.iter().any(|effect| effect.id == **id)) {
         violations.push(format!("{} waits for {lost}, which is no effect", session.name));
     }
 }

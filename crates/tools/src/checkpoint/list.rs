@@ -37,7 +37,7 @@ pub(crate) fn list_checkpoints<G: ToolHost>(
 ) -> Result<ListCheckpointsOutput, ToolError> {
     let task = call.load_task(given.task_id)?;
     let mut checkpoints = Vec::new();
-    for kept in task.drive.live_checkpoints_at(call.host.now()).rev() {
+    for kept in task.evaluation.live_checkpoints_at(call.host.now()).rev() {
         let made = load_checkpoint(call.host.store(), kept)?;
         checkpoints.extend(made.map(|(at, made)| CheckpointSummary::from_created(kept.id, at, &made)));
     }

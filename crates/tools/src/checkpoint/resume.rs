@@ -66,7 +66,7 @@ pub(crate) fn resume_checkpoint<G: ToolHost>(
 ) -> Result<ResumeCheckpointOutput, ToolError> {
     let task = call.load_task(given.task_id)?;
     let now = call.host.now();
-    let mut kept = task.drive.live_checkpoints_at(now);
+    let mut kept = task.evaluation.live_checkpoints_at(now);
     let found = match given.checkpoint_id {
         Some(id) => kept.find(|kept| kept.id == id),
         None => kept.next_back(),
@@ -76,7 +76,7 @@ pub(crate) fn resume_checkpoint<G: ToolHost>(
     let Some((kept, (created_at, made))) = found.zip(held) else {
         return Err(missing_checkpoint(&task, given.checkpoint_id));
     };
-    let iteration = match &task.drive.series {
+    let iteration = match &task.evaluation.series {
         None => None,
         Some(series) => {
             let live = iteration::find_open_series(store, series.id)?;
@@ -88,7 +88,7 @@ pub(crate) fn resume_checkpoint<G: ToolHost>(
             })
         }
     };
-    let hook_count = task.drive.hooks.len();
+    let hook_count = task.evaluation.hooks.len();
     let stuck = call.stuck_task_hint(&task)?;
     Ok(ResumeCheckpointOutput {
         id: kept.id,
@@ -149,7 +149,7 @@ fn resume_instructions(task: &Task, made: &windlass_engine::payload::CheckpointC
 
 /// Returns the next step: first by the state of the task, then by the signal of its series.
 fn next_instruction(task: &Task, stuck: &str) -> String {
-    match (task.state, &task.drive.series) {
+    match (task.state, &task.evaluation.series) {
         (state, _) if is_closed_state(state) => "There is nothing left to do.".to_owned(),
         (TaskState::Blocked, _) => {
             "A person has to answer first; then `task_update` with state ready unblocks it.".to_owned()

@@ -34,11 +34,11 @@ pub(crate) fn run_command_hook(
 ) -> Result<StopRuling, String> {
     let rule = command_rule(command);
     workshop.permission.permit_supplied_command(&rule).map_err(|refused| format!("{refused}; {}", refused.remedy))?;
-    let told = vec![
+    let variables = vec![
         ("WINDLASS_TASK_ID", context.task_id.map(|id| id.to_string()).unwrap_or_default().into()),
         ("WINDLASS_ITERATION", context.iteration.to_string().into()),
     ];
-    let order = ProgramRequest { command: &rule, told, input: context.to_values().to_string().into_bytes() };
+    let order = ProgramRequest { command: &rule, variables, input: context.to_values().to_string().into_bytes() };
     let ran = match workshop.run_program(order, control) {
         Ok(ran) => Ok(ran),
         Err(ProgramNotRun::NotStarted(error)) => Err(error),

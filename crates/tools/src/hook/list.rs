@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use windlass_engine::{HookId, RegisteredStopHook, StopHook, StopRulesText, TaskId};
+use windlass_engine::{HookId, RegisteredStopHook, RuleListSource, StopHook, TaskId};
 
 use super::{registered_hooks, typed_metadata};
 use crate::error::ToolError;
@@ -60,7 +60,7 @@ impl From<RegisteredStopHook> for ListedStopHook {
     }
 }
 
-fn rules_excerpt(rules: &StopRulesText) -> Value {
+fn rules_excerpt(rules: &RuleListSource) -> Value {
     let text = serde_json::to_value(rules).expect("rules have string keys");
     match text.to_string().len() {
         bytes if bytes > MAX_LISTED_RULES_BYTES => Value::from(format!("{bytes} bytes of rules")),

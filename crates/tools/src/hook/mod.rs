@@ -21,8 +21,8 @@ pub(crate) use register::{REGISTER, register_hook};
 
 /// Returns the hooks of a task with their content, in the order of registration.
 pub fn registered_hooks(store: &SqliteStore, task: &Task) -> Result<Vec<RegisteredStopHook>, ToolError> {
-    let mut hooks = Vec::with_capacity(task.drive.hooks.len());
-    for known in &task.drive.hooks {
+    let mut hooks = Vec::with_capacity(task.evaluation.hooks.len());
+    for known in &task.evaluation.hooks {
         // The row names it, so the log has it.
         let Some(record) = store.read_event(Seq(known.id.0))? else { continue };
         if let Event::HookRegistered(said) = record.envelope.event {

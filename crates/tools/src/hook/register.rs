@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use windlass_engine::validation::CommandRule;
-use windlass_engine::{Command, EngineLimits, HookId, NewStopHook, StopHook, StopRulesText, TaskId, TaskState};
+use windlass_engine::{Command, EngineLimits, HookId, NewStopHook, RuleListSource, StopHook, TaskId, TaskState};
 
 use crate::error::{ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
@@ -127,7 +127,7 @@ fn parse_stop_hook(kind: HookTypeName, command: Option<String>, rules: Option<Va
     match (kind, command, rules) {
         (HookTypeName::Command, Some(command), None) => Ok(StopHook::Command { command }),
         (HookTypeName::Command, None, _) => wrong("command: is missing; give the command that decides"),
-        (HookTypeName::Rules, None, Some(rules)) => Ok(StopHook::Rules { rules: StopRulesText::parse_rules(&rules)? }),
+        (HookTypeName::Rules, None, Some(rules)) => Ok(StopHook::Rules { rules: RuleListSource::parse_rules(&rules)? }),
         (HookTypeName::Rules, _, None) => wrong(
             "rules: is missing; give the name of a template (tdd, security-remediation, checkpoint-every) or a list \
              such as [{\"when\": \"iteration > 3\", \"action\": \"escalate\"}]",

@@ -41,7 +41,7 @@ pub(crate) fn find_open_series(store: &SqliteStore, id: SeriesId) -> Result<Open
         return Err(unknown());
     };
     let task = snapshot.find_task(task)?.ok_or(Refusal::UnknownTask(task))?;
-    match task.drive.find_series(id).cloned() {
+    match task.evaluation.find_series(id).cloned() {
         Some(series) => Ok(OpenSeries { task, series, started }),
         None => Err(closed_series_error(id, &task)),
     }
@@ -50,7 +50,7 @@ pub(crate) fn find_open_series(store: &SqliteStore, id: SeriesId) -> Result<Open
 /// Explains why a series is not open, with a hint.
 fn closed_series_error(id: SeriesId, task: &Task) -> ToolError {
     let is_over = |why: String| ToolError::new(ToolErrorCode::Refused, format!("{id} is over; {why}"));
-    if let Some(other) = &task.drive.series {
+    if let Some(other) = &task.evaluation.series {
         return is_over(format!("{} continues in {}", task.id, other.id))
             .with_hint(format!("continue with {}", other.id));
     }

@@ -42,7 +42,10 @@ pub struct ListedNote {
     at: Timestamp,
 }
 
-pub(crate) fn get_task<G: ToolHost>(call: &mut ToolCall<'_, G>, given: GetTaskInput) -> Result<TaskGetReport, ToolError> {
+pub(crate) fn get_task<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: GetTaskInput,
+) -> Result<TaskGetReport, ToolError> {
     TaskGetReport::load_details(call.host.store(), given.task_id)
 }
 

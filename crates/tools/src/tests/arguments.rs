@@ -13,8 +13,11 @@ fn check_error(tool: &str, arguments: Value, expected: &str) {
 #[test]
 fn unknown_tool_error_names_others() {
     check_error("task_gett", json!({}), "[unknown_tool] there is no tool `task_gett`\nhint: did you mean `task_get`?");
-    let told = test_router().call_error("\u{1b}[31mrm -rf /\n", json!({}));
-    assert!(told.starts_with("[unknown_tool] there is no tool `\\u{1b}[31mrm -rf /\\u{a}`\nhint: there are"), "{told}");
+    let error = test_router().call_error("\u{1b}[31mrm -rf /\n", json!({}));
+    assert!(
+        error.starts_with("[unknown_tool] there is no tool `\\u{1b}[31mrm -rf /\\u{a}`\nhint: there are"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -30,8 +33,8 @@ fn arguments_that_are_no_object_are_refused() {
 #[test]
 fn malformed_ids_are_refused() {
     for given in ["../../etc/passwd", "T1/..", "T1\0", "T0", "1", "", "t", "T-1", "T1 ", "T99999999999999999999"] {
-        let told = test_router().call_error("task_get", json!({"taskId": given}));
-        assert!(told.starts_with("[invalid] taskId: the text `") && !told.contains('\0'), "{told}");
+        let error = test_router().call_error("task_get", json!({"taskId": given}));
+        assert!(error.starts_with("[invalid] taskId: the text `") && !error.contains('\0'), "{error}");
     }
     check_error(
         "task_get",
@@ -51,9 +54,9 @@ fn malformed_ids_are_refused() {
 
 #[test]
 fn numbers_are_whole_and_within_bounds() {
-    let told = [json!(2.5), json!(0), json!(501), json!(-1), json!("5"), json!(1e300), json!(true)]
+    let errors = [json!(2.5), json!(0), json!(501), json!(-1), json!("5"), json!(1e300), json!(true)]
         .map(|limit| test_router().call_error("task_list", json!({"limit": limit})));
-    assert_snapshot!(told.join("\n"), @"
+    assert_snapshot!(errors.join("\n"), @"
     [invalid] limit: 2.5 is not a whole number; give a whole number from 1 to 500
     [invalid] limit: 0 is out of bounds; give a whole number from 1 to 500
     [invalid] limit: 501 is out of bounds; give a whole number from 1 to 500
@@ -63,8 +66,8 @@ fn numbers_are_whole_and_within_bounds() {
     [invalid] limit: true is not a whole number; give a whole number from 1 to 500
     ");
     // JSON has only one type of number: 3.0 is 3. Null counts as missing.
-    let mut desk = test_router();
-    desk.call_ok("task_list", json!({"limit": 3.0, "label": null}));
+    let mut router = test_router();
+    router.call_ok("task_list", json!({"limit": 3.0, "label": null}));
 }
 
 #[test]
@@ -145,10 +148,10 @@ mod any {
     #[test]
     fn arbitrary_arguments_get_an_answer() {
         let tools = prop::sample::select(tool_catalogue().iter().map(|tool| tool.name).collect::<Vec<_>>());
-        let desk = RefCell::new(test_router());
+        let router = RefCell::new(test_router());
         let mut runner = TestRunner::new(Config::with_cases(1024));
         let answered = runner.run(&(tools, arbitrary_json()), |(tool, arguments)| {
-            if let Err(error) = desk.borrow_mut().call_tool(tool, arguments, &RunControl::new()) {
+            if let Err(error) = router.borrow_mut().call_tool(tool, arguments, &RunControl::new()) {
                 let control = |letter: char| letter.is_control() && letter != '\n';
                 prop_assert!(!error.to_string().contains(control), "{error:?}");
                 prop_assert!(!error.message.contains("invalid type"), "{error:?}");

@@ -8,20 +8,20 @@ use crate::validation::{AgentCommandPermission, ExecutionTrust};
 
 /// Returns a router with a task, these hooks, and a series with these rules.
 fn router_with_hooks(hooks: &[Value], rules: Value) -> (ToolRouter<TestToolHost>, String) {
-    let mut desk = test_router();
-    desk.call_ok("task_create", json!({"goal": "Fix the login"}));
+    let mut router = test_router();
+    router.call_ok("task_create", json!({"goal": "Fix the login"}));
     for hook in hooks {
         let mut given = hook.clone();
         given["taskId"] = json!("T1");
-        desk.call_ok("hook_register", given);
+        router.call_ok("hook_register", given);
     }
-    let started = desk.call_ok(
+    let started = router.call_ok(
         "iteration_start",
         json!({"taskId": "T1", "maxIterations": 9, "completionPromises": ["COMPLETE", "BLOCKED", "ESCALATE"],
                "validationRules": rules}),
     );
     let id = started["iterationId"].as_str().unwrap().to_owned();
-    (desk, id)
+    (router, id)
 }
 
 fn output_pattern_rules(pattern: &str) -> Value {
@@ -30,32 +30,32 @@ fn output_pattern_rules(pattern: &str) -> Value {
 }
 
 #[track_caller]
-fn check_ruling(desk: &mut ToolRouter<TestToolHost>, id: &str, said: &str, expected: (&str, &str)) {
-    let answer = desk.call_ok("hook_evaluate", json!({"iterationId": id, "agentOutput": said}));
+fn check_ruling(router: &mut ToolRouter<TestToolHost>, id: &str, said: &str, expected: (&str, &str)) {
+    let answer = router.call_ok("hook_evaluate", json!({"iterationId": id, "agentOutput": said}));
     assert_eq!((answer["hookId"].as_str().unwrap(), answer["action"].as_str().unwrap()), expected, "{answer}");
 }
 
 #[test]
 fn registration_returns_all_fields() {
-    let mut desk = test_router();
-    desk.call_ok("task_create", json!({"goal": "a"}));
+    let mut router = test_router();
+    router.call_ok("task_create", json!({"goal": "a"}));
     let made =
-        desk.call_ok("hook_register", json!({"taskId": "T1", "hookType": "default", "metadata": {"why": "safety"}}));
+        router.call_ok("hook_register", json!({"taskId": "T1", "hookType": "default", "metadata": {"why": "safety"}}));
     assert_eq!(
         made,
         json!({"hookId": "HOOK-3", "taskId": "T1", "hookType": "default", "enabled": true, "metadata": {"why": "safety"}})
     );
-    desk.call_ok("hook_register", json!({"taskId": "T1", "hookType": "promise", "enabled": false}));
+    router.call_ok("hook_register", json!({"taskId": "T1", "hookType": "promise", "enabled": false}));
     assert_eq!(
-        desk.call_ok("hook_list", json!({"taskId": "T1"})),
+        router.call_ok("hook_list", json!({"taskId": "T1"})),
         json!({"taskId": "T1", "hookCount": 2, "hooks": [
             {"id": "HOOK-3", "enabled": true, "metadata": {"type": "default", "why": "safety"}},
             {"id": "HOOK-4", "enabled": false, "metadata": {"type": "promise"}},
         ]})
     );
-    assert_eq!(desk.call_ok("hook_clear", json!({"taskId": "T1"})), json!({"taskId": "T1", "hooksCleared": 2}));
-    assert_eq!(desk.call_ok("hook_clear", json!({"taskId": "T1"}))["hooksCleared"], 0);
-    assert_eq!(desk.call_ok("hook_list", json!({"taskId": "T1"}))["hooks"], json!([]));
+    assert_eq!(router.call_ok("hook_clear", json!({"taskId": "T1"})), json!({"taskId": "T1", "hooksCleared": 2}));
+    assert_eq!(router.call_ok("hook_clear", json!({"taskId": "T1"}))["hooksCleared"], 0);
+    assert_eq!(router.call_ok("hook_list", json!({"taskId": "T1"}))["hooks"], json!([]));
 }
 
 #[test]
@@ -67,8 +67,8 @@ fn hook_list_has_commands_and_rules() {
         json!({"hookType": "rules", "rules": {"template": "checkpoint-every", "every": 3}}),
         json!({"hookType": "rules", "rules": [{"action": "continue", "reason": "x".repeat(5000)}]}),
     ];
-    let (mut desk, _) = router_with_hooks(&hooks, json!([]));
-    let listed = &desk.call_ok("hook_list", json!({"taskId": "T1"}))["hooks"];
+    let (mut router, _) = router_with_hooks(&hooks, json!([]));
+    let listed = &router.call_ok("hook_list", json!({"taskId": "T1"}))["hooks"];
     assert_eq!((&listed[0]["command"], listed[0].get("rules")), (&json!("./check"), None));
     assert_eq!((&listed[1]["rules"], listed[1].get("command")), (&rules, None));
     assert_eq!(listed[2]["rules"], json!({"template": "checkpoint-every", "every": 3}));
@@ -77,8 +77,8 @@ fn hook_list_has_commands_and_rules() {
 
 #[test]
 fn invalid_registration_names_the_field() {
-    let mut desk = test_router();
-    desk.call_ok("task_create", json!({"goal": "a"}));
+    let mut router = test_router();
+    router.call_ok("task_create", json!({"goal": "a"}));
     let bad = [
         json!({"hookType": "custom"}),
         json!({"hookType": "command"}),
@@ -91,12 +91,12 @@ fn invalid_registration_names_the_field() {
         json!({"hookType": "rules", "rules": [{"when": "iteration > 3", "action": "stop"}]}),
         json!({"hookType": "default", "metadata": "x"}),
     ];
-    let mut told = Vec::new();
+    let mut errors = Vec::new();
     for mut given in bad {
         given["taskId"] = json!("T1");
-        told.push(desk.call_error("hook_register", given));
+        errors.push(router.call_error("hook_register", given));
     }
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    insta::assert_snapshot!(errors.join("\n"), @r#"
     [invalid] hookType: the text `custom` is not a known word; give one of default, validation, promise, command, rules
     [invalid] command: is missing; give the command that decides
     [invalid] rules: is missing; give the name of a template (tdd, security-remediation, checkpoint-every) or a list such as [{"when": "iteration > 3", "action": "escalate"}]
@@ -112,41 +112,41 @@ fn invalid_registration_names_the_field() {
 
 #[test]
 fn evaluation_without_hooks_records_nothing() {
-    let (mut desk, id) = router_with_hooks(&[], json!([]));
-    let head = desk.host.store.head().unwrap();
+    let (mut router, id) = router_with_hooks(&[], json!([]));
+    let head = router.host.store.head().unwrap();
     let answer =
-        desk.call_ok("hook_evaluate", json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"}));
+        router.call_ok("hook_evaluate", json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"}));
     assert_eq!(
         answer,
         json!({"hookId": "default", "taskId": "T1", "iteration": 1, "action": "continue",
                "reason": "No hooks registered for this task", "nextPrompt": null, "checkpointCreated": false,
                "metadata": {}})
     );
-    assert_eq!(desk.host.store.head().unwrap(), head);
+    assert_eq!(router.host.store.head().unwrap(), head);
 }
 
 #[test]
 fn first_final_ruling_counts_else_the_last_one() {
     let hooks = ["validation", "promise", "default"].map(|kind| json!({"hookType": kind}));
-    let (mut desk, id) = router_with_hooks(&hooks, output_pattern_rules("all green"));
-    check_ruling(&mut desk, &id, "all green", ("HOOK-3", "complete"));
-    check_ruling(&mut desk, &id, "<promise>ESCALATE</promise>", ("HOOK-4", "escalate"));
-    check_ruling(&mut desk, &id, "red", ("HOOK-5", "continue"));
+    let (mut router, id) = router_with_hooks(&hooks, output_pattern_rules("all green"));
+    check_ruling(&mut router, &id, "all green", ("HOOK-3", "complete"));
+    check_ruling(&mut router, &id, "<promise>ESCALATE</promise>", ("HOOK-4", "escalate"));
+    check_ruling(&mut router, &id, "red", ("HOOK-5", "continue"));
 }
 
 #[test]
 fn disabled_hook_is_skipped() {
     let hooks = [json!({"hookType": "promise"}), json!({"hookType": "validation", "enabled": false})];
-    let (mut desk, id) = router_with_hooks(&hooks, output_pattern_rules("all green"));
-    check_ruling(&mut desk, &id, "all green", ("HOOK-3", "continue"));
+    let (mut router, id) = router_with_hooks(&hooks, output_pattern_rules("all green"));
+    check_ruling(&mut router, &id, "all green", ("HOOK-3", "continue"));
 }
 
 #[test]
 fn promises_decide_if_every_hook_is_disabled() {
-    let (mut desk, id) =
+    let (mut router, id) =
         router_with_hooks(&[json!({"hookType": "validation", "enabled": false})], output_pattern_rules("all green"));
     let judged =
-        desk.call_ok("iteration_validate", json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"}));
+        router.call_ok("iteration_validate", json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"}));
     assert_eq!((&judged["completionSignal"], judged.get("hookDecision")), (&json!("COMPLETE"), None));
 }
 
@@ -154,12 +154,12 @@ fn promises_decide_if_every_hook_is_disabled() {
 fn checkpoint_of_hook_includes_the_draft() {
     let check = |data: Value, draft: &str, kind: Value, context: Value| {
         let rules = json!([{"action": "continue", "reason": "go on", "checkpointData": data}]);
-        let (mut desk, id) = router_with_hooks(&[json!({"hookType": "rules", "rules": rules})], json!([]));
-        desk.call_ok("hook_evaluate", json!({"iterationId": id, "draftContent": "shown", "draftType": "design"}));
-        let kept = desk.call_ok("checkpoint_resume", json!({"taskId": "T1"}));
+        let (mut router, id) = router_with_hooks(&[json!({"hookType": "rules", "rules": rules})], json!([]));
+        router.call_ok("hook_evaluate", json!({"iterationId": id, "draftContent": "shown", "draftType": "design"}));
+        let kept = router.call_ok("checkpoint_resume", json!({"taskId": "T1"}));
         assert_eq!((&kept["draftContent"], &kept["draftType"]), (&json!(draft), &kind));
         assert_eq!(kept["agentContext"], context);
-        let judged = desk.call_ok("iteration_validate", json!({"iterationId": id}));
+        let judged = router.call_ok("iteration_validate", json!({"iterationId": id}));
         assert_eq!(judged["checkpointCreated"], true);
     };
     check(json!({"executionPhase": "testing"}), "shown", json!("design"), Value::Null);
@@ -170,10 +170,10 @@ fn checkpoint_of_hook_includes_the_draft() {
 /// Results of an earlier call would let work pass that is broken by now.
 #[test]
 fn hooks_see_fresh_results() {
-    let (mut desk, id) = router_with_hooks(&[json!({"hookType": "validation"})], output_pattern_rules("all green"));
-    check_ruling(&mut desk, &id, "all green", ("HOOK-3", "complete"));
-    check_ruling(&mut desk, &id, "red again", ("HOOK-3", "continue"));
-    let judged = desk.call_ok("iteration_validate", json!({"iterationId": id, "agentOutput": "all green"}));
+    let (mut router, id) = router_with_hooks(&[json!({"hookType": "validation"})], output_pattern_rules("all green"));
+    check_ruling(&mut router, &id, "all green", ("HOOK-3", "complete"));
+    check_ruling(&mut router, &id, "red again", ("HOOK-3", "continue"));
+    let judged = router.call_ok("iteration_validate", json!({"iterationId": id, "agentOutput": "all green"}));
     assert_eq!(
         (&judged["completionSignal"], &judged["hookDecision"]["hookId"]),
         (&json!("COMPLETE"), &json!("HOOK-3"))
@@ -188,22 +188,22 @@ fn rules_look_at_the_whole_context() {
         {"allOf": ["executionPhase == 'testing'", "iteration == 1"], "action": "escalate", "reason": "{{ taskId }}"},
         {"action": "continue", "reason": "go on", "checkpointData": {"executionPhase": "testing"}},
     ]);
-    let (mut desk, id) = router_with_hooks(&[json!({"hookType": "rules", "rules": rules})], json!([]));
-    let answer = desk.call_ok("hook_evaluate", json!({"iterationId": id}));
+    let (mut router, id) = router_with_hooks(&[json!({"hookType": "rules", "rules": rules})], json!([]));
+    let answer = router.call_ok("hook_evaluate", json!({"iterationId": id}));
     assert_eq!((&answer["action"], &answer["checkpointCreated"]), (&json!("continue"), &json!(true)));
-    let answer = desk.call_ok("hook_evaluate", json!({"iterationId": id}));
+    let answer = router.call_ok("hook_evaluate", json!({"iterationId": id}));
     assert_eq!((&answer["action"], &answer["reason"]), (&json!("escalate"), &json!("T1")));
     let given = json!({"iterationId": id, "filesModified": ["src/auth.rs"], "draftContent": "x",
                        "draftType": "implementation"});
-    let answer = desk.call_ok("hook_evaluate", given);
+    let answer = router.call_ok("hook_evaluate", given);
     assert_eq!((&answer["action"], &answer["reason"]), (&json!("complete"), &json!("1 files")));
 }
 
 #[test]
 fn command_hook_decides_by_json_answer_or_exit_code() {
     let check = |command: &str, action: &str, reason: &str, prompt: Value| {
-        let (mut desk, id) = router_with_hooks(&[json!({"hookType": "command", "command": command})], json!([]));
-        let answer = desk.call_ok("hook_evaluate", json!({"iterationId": id, "agentOutput": "hello"}));
+        let (mut router, id) = router_with_hooks(&[json!({"hookType": "command", "command": command})], json!([]));
+        let answer = router.call_ok("hook_evaluate", json!({"iterationId": id, "agentOutput": "hello"}));
         let said = (answer["action"].as_str().unwrap(), answer["reason"].as_str().unwrap(), &answer["nextPrompt"]);
         assert_eq!(said, (action, reason, &prompt), "{command}");
     };
@@ -217,16 +217,19 @@ fn command_hook_decides_by_json_answer_or_exit_code() {
 
 #[test]
 fn command_hook_needs_permission() {
-    let mut desk = test_router();
-    desk.call_ok("task_create", json!({"goal": "a"}));
+    let mut router = test_router();
+    router.call_ok("task_create", json!({"goal": "a"}));
     let given = json!({"taskId": "T1", "hookType": "command", "command": "./check"});
-    desk.host.permission.agent_commands = AgentCommandPermission::Named;
-    let told = desk.call_error("hook_register", given.clone());
-    assert!(told.starts_with("[refused] command: `./check` may not be run") && told.contains("validators:"), "{told}");
-    desk.host.permission.trust = ExecutionTrust::Untrusted;
-    assert!(desk.call_error("hook_register", given).contains("windlass trust"));
+    router.host.permission.agent_commands = AgentCommandPermission::Named;
+    let error = router.call_error("hook_register", given.clone());
+    assert!(
+        error.starts_with("[refused] command: `./check` may not be run") && error.contains("validators:"),
+        "{error}"
+    );
+    router.host.permission.trust = ExecutionTrust::Untrusted;
+    assert!(router.call_error("hook_register", given).contains("windlass trust"));
     let rules = json!([{"type": "command", "name": "a", "config": {"command": "true"}}]);
     let start =
         json!({"taskId": "T1", "maxIterations": 1, "completionPromises": ["COMPLETE"], "validationRules": rules});
-    assert!(desk.call_error("iteration_start", start).starts_with("[trust] validationRules[0]: "));
+    assert!(router.call_error("iteration_start", start).starts_with("[trust] validationRules[0]: "));
 }

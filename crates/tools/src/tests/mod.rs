@@ -52,7 +52,17 @@ impl TestToolHost {
             validators: BTreeMap::new(),
         };
         let (mask, now) = (secret_mask(), 1_000_000);
-        Self { directory, store, nonce: 0, run: None, permission, owner_lock: None, mask, now, types: TaskTypes::default() }
+        Self {
+            directory,
+            store,
+            nonce: 0,
+            run: None,
+            permission,
+            owner_lock: None,
+            mask,
+            now,
+            types: TaskTypes::default(),
+        }
     }
 }
 
@@ -134,7 +144,7 @@ impl ToolRouter<TestToolHost> {
             task: None,
             goal: Some(goal.to_owned()),
             work: WorkSource::Given,
-            grounds: windlass_engine::WorkspaceMode::InPlace,
+            workspace_mode: windlass_engine::WorkspaceMode::InPlace,
             config: String::new(),
             protected: None,
             agent: "command:true".to_owned(),

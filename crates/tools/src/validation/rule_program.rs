@@ -30,7 +30,7 @@ const MAX_REPORTED_OUTPUT: usize = 4 * 1024;
 pub struct ProgramRequest<'a> {
     pub command: &'a CommandRule,
     /// Variables beside those of all programs.
-    pub told: Vec<(&'static str, OsString)>,
+    pub variables: Vec<(&'static str, OsString)>,
     pub input: Vec<u8>,
 }
 
@@ -69,16 +69,16 @@ impl ValidatorEnv<'_> {
         if below != "." && !self.contains_directory(&directory) {
             return Err(ProgramNotRun::Outside(below.to_owned()));
         }
-        let mut told = order.told;
-        told.push(("WINDLASS_PROJECT_DIR", self.directory.clone().into()));
-        told.push((JUDGING_VARIABLE, "1".into()));
+        let mut variables = order.variables;
+        variables.push(("WINDLASS_PROJECT_DIR", self.directory.clone().into()));
+        variables.push((JUDGING_VARIABLE, "1".into()));
         let invocation = ProgramInvocation::Shell(order.command.command.clone().into());
         let spec = ProgramSpec {
             stdin: order.input,
             timeout: Some(order.command.timeout()),
             grace: KILL_GRACE,
             capture: CaptureLimits { head: MAX_CAPTURED_OUTPUT / 2, tail: MAX_CAPTURED_OUTPUT / 2, spill: None },
-            ..ProgramSpec::new(invocation, directory, overlay_environment(&self.environment, told))
+            ..ProgramSpec::new(invocation, directory, overlay_environment(&self.environment, variables))
         };
         let ran = run_with_own_supervisor(self.launcher.as_ref(), &spec, self.owner_lock, control)?;
         let text = &order.command.command;
@@ -107,7 +107,8 @@ pub fn check_program(
         ValidationRuleKind::Custom(custom) => format!("the validator {}", quote_excerpt(&custom.validator_id)),
         _ => quote_excerpt(&command.command),
     };
-    let order = ProgramRequest { command, told: rule_variables(rule, matter), input: validator_input(rule, matter) };
+    let order =
+        ProgramRequest { command, variables: rule_variables(rule, matter), input: validator_input(rule, matter) };
     match workshop.run_program(order, control) {
         Ok(ran) => finding_from_exit(&name, command, &ran),
         Err(ProgramNotRun::Broken(cause)) => RuleFinding::broken(format!("the rule is broken: {cause}")),
@@ -129,15 +130,15 @@ fn rule_variables(rule: &ValidationRule, matter: ValidationInput<'_>) -> Vec<(&'
         Value::Number(number) => number.to_string().into(),
         _ => OsString::new(),
     };
-    let mut told = vec![
+    let mut variables = vec![
         ("WINDLASS_RULE", rule.name.replace('\0', "").into()),
         ("WINDLASS_TASK_ID", text("taskId")),
         ("WINDLASS_ITERATION", text("iteration")),
     ];
     if matches!(rule.kind, ValidationRuleKind::Custom(_)) {
-        told.push(("WINDLASS_RUN", OsString::new()));
+        variables.push(("WINDLASS_RUN", OsString::new()));
     }
-    told
+    variables
 }
 
 /// Returns the standard input. A validator gets the context; a command gets nothing.

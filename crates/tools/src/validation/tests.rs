@@ -122,8 +122,8 @@ fn command_that_names_a_missing_script_is_broken() {
     let results = scene.validate(&rules).unwrap();
     assert_eq!(results.iter().map(|result| result.broken).collect::<Vec<_>>(), [true, true, false, false]);
     assert_eq!(results.iter().map(|result| result.passed).collect::<Vec<_>>(), [false, false, true, false]);
-    let told = format!("the rule is broken: `gone.sh` does not exist in {}", scene.project_directory().display());
-    assert!(results[0].message.starts_with(&told), "{results:?}");
+    let expected = format!("the rule is broken: `gone.sh` does not exist in {}", scene.project_directory().display());
+    assert!(results[0].message.starts_with(&expected), "{results:?}");
 }
 
 #[test]
@@ -319,8 +319,8 @@ fn permission_decides_which_programs_run() {
             "a program that judges work cannot start more programs for that: let the rule's or hook's command do the work itself",
         ),
     ];
-    for (agent_commands, standing, message) in never {
-        (scene.permission.agent_commands, scene.permission.trust) = (agent_commands, standing);
+    for (agent_commands, trust, message) in never {
+        (scene.permission.agent_commands, scene.permission.trust) = (agent_commands, trust);
         assert_eq!(scene.check_command(touch()), expected_result(false, message));
         assert_eq!(scene.check_one("custom", custom()), expected_result(false, message));
         assert!(!ran(&scene));

@@ -35,13 +35,13 @@ pub enum ForgeError {
     Unauthorized { host: String, why: String },
     #[error("cannot work with `{project}` on {host}: it is forbidden: {why}")]
     Forbidden { host: String, project: String, why: String },
-    #[error("cannot find this in `{project}` on {host} (404): {why}")]
+    #[error("cannot find the resource in `{project}` on {host} (404): {why}")]
     NotFound { host: String, project: String, why: String },
     #[error("cannot ask {host} now: its rate limit is reached")]
     Limited { host: String, after: Option<Duration> },
     #[error("cannot get an answer from {host}: it failed ({status}): {why}")]
     Failing { host: String, status: u16, why: String, after: Option<Duration> },
-    #[error("cannot do this on {host}: it refused ({status}): {why}")]
+    #[error("cannot complete the request on {host}: it refused ({status}): {why}")]
     Refused { host: String, status: u16, why: String },
     #[error("cannot reach {host}")]
     Unreached { host: String, source: io::Error },

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_are_heeded() {
+    fn proxy_is_bypassed_for_no_proxy_hosts() {
         let api = "https://api.acme.test:8443/x";
         let proxy = ("HTTPS_PROXY", "http://proxy.test:3128");
         check(&[], api, None);

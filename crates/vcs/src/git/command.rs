@@ -113,7 +113,7 @@ impl<'a> GitClient<'a> {
             !name.starts_with(b"GIT_") && !matches!(name, b"SSH_ASKPASS" | b"LANGUAGE")
         };
         let kept: Environment = environment.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
-        let told = [
+        let variables = [
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_ASKPASS", ""),
             ("SSH_ASKPASS_REQUIRE", "never"),
@@ -127,7 +127,7 @@ impl<'a> GitClient<'a> {
             ("GIT_GRAFT_FILE", "/dev/null"),
             ("LC_ALL", "C"),
         ];
-        let environment = overlay_environment(&kept, told.map(|(name, value)| (name, value.into())).to_vec());
+        let environment = overlay_environment(&kept, variables.map(|(name, value)| (name, value.into())).to_vec());
         Self { repository, run, environment, remote: None, known: KnownFacts::default() }
     }
 
@@ -372,8 +372,8 @@ impl GitCommand<'_, '_> {
         words.extend(settings.flat_map(|setting| ["-c".into(), setting]));
         words.extend(self.words.iter().cloned());
         let above = self.directory.parent().unwrap_or(Path::new("/")).as_os_str().to_owned();
-        let mut told = vec![("GIT_CEILING_DIRECTORIES", above)];
-        told.extend(self.environment.iter().cloned());
+        let mut variables = vec![("GIT_CEILING_DIRECTORIES", above)];
+        variables.extend(self.environment.iter().cloned());
         ProgramSpec {
             stdin: self.stdin.clone(),
             timeout: Some(self.timeout),
@@ -386,7 +386,7 @@ impl GitCommand<'_, '_> {
             ..ProgramSpec::new(
                 ProgramInvocation::Argv(words),
                 &self.directory,
-                overlay_environment(&self.git.environment, told),
+                overlay_environment(&self.git.environment, variables),
             )
         }
     }

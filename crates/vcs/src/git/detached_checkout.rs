@@ -1,7 +1,7 @@
 //! A fresh checkout of one commit, on no branch: for an agent that only reads, and for hooks that judge this commit.
 //!
 //! Invariants:
-//! - A repository of ours writes the files (`plain_repository`), so that they are those of the commit. The checkout is a
+//! - A Windlass repository writes the files (`plain_repository`), so that they are those of the commit. The checkout is a
 //!   worktree of the person's repository only for the programs that run in it.
 //! - No branch moves, whatever code in the checkout has changed there.
 //! - Only its user removes a checkout that is in use.
@@ -37,13 +37,13 @@ pub enum CheckoutAccess {
 pub struct DetachedCheckout {
     pub path: PathBuf,
     pub commit: GitCommitId,
-    fresh: FreshState,
+    fresh: InitialCheckoutState,
     _used: RepositoryLock,
 }
 
 /// The state of a checkout when its files were fresh, besides these.
 #[derive(Debug)]
-struct FreshState {
+struct InitialCheckoutState {
     index: SavedIndex,
     /// The repository's files about the checkout, by name.
     admin: PathBuf,
@@ -53,7 +53,7 @@ struct FreshState {
     has_submodules: bool,
 }
 
-impl FreshState {
+impl InitialCheckoutState {
     fn read_from_entry(entry: WorktreeEntry, index: SavedIndex, has_submodules: bool) -> Result<Self, Error> {
         let read =
             |path: PathBuf| file::read_bounded(&path, MAX_SMALL_FILE_BYTES).map_err(Error::io_error("read", path));
@@ -91,7 +91,12 @@ impl GitClient<'_> {
         Ok(DetachedCheckout { path, commit: commit.clone(), fresh, _used: used })
     }
 
-    fn make_checkout(&self, path: &Path, commit: &GitCommitId, access: CheckoutAccess) -> Result<FreshState, Error> {
+    fn make_checkout(
+        &self,
+        path: &Path,
+        commit: &GitCommitId,
+        access: CheckoutAccess,
+    ) -> Result<InitialCheckoutState, Error> {
         let _held = self.repository.lock_worktree(path)?;
         self.remove_checkout(path)?;
         let making = CreationNote::for_path(self, path);
@@ -110,13 +115,18 @@ impl GitClient<'_> {
         made
     }
 
-    fn fill_checkout(&self, path: &Path, commit: &GitCommitId, making: &CreationNote) -> Result<FreshState, Error> {
+    fn fill_checkout(
+        &self,
+        path: &Path,
+        commit: &GitCommitId,
+        making: &CreationNote,
+    ) -> Result<InitialCheckoutState, Error> {
         making.write_note()?;
         self.add_empty_worktree(path, &["--detach", "--"], commit.as_str())?;
         let plain = self.plain_repository(path, commit)?;
         let (index, listing) = (plain.write_files(commit, None)?, plain.list_index()?);
         let entry = self.repository.worktree_entry(path).ok_or_else(|| Error::Vanished { path: path.to_owned() })?;
-        let fresh = FreshState::read_from_entry(entry, index, !listing.gitlinks.is_empty())?;
+        let fresh = InitialCheckoutState::read_from_entry(entry, index, !listing.gitlinks.is_empty())?;
         fresh.restore_admin_files(path)?;
         self.check_out_submodules(path)?;
         making.remove_note()?;
@@ -139,7 +149,7 @@ impl GitClient<'_> {
         &self,
         path: &Path,
         commit: &GitCommitId,
-        fresh: &mut FreshState,
+        fresh: &mut InitialCheckoutState,
         kept: &[String],
     ) -> Result<(), Error> {
         let _held = self.repository.lock_worktree(path)?;

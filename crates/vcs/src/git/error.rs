@@ -27,7 +27,7 @@ pub enum Error {
     Obstacle { path: PathBuf, reason: UnreadableFile },
     #[error("cannot finish `git {command}`: {how}")]
     Ended { command: String, how: String },
-    #[error("cannot do `git {command}`: {said}")]
+    #[error("cannot run `git {command}`: {said}")]
     Failed { command: String, said: String },
     #[error("cannot merge with this git: {said}")]
     TooOld { said: String },
@@ -47,7 +47,7 @@ pub enum Error {
     #[error("cannot use the repository {}: it keeps its refs as a reftable", path.display())]
     Reftable { path: PathBuf },
 
-    #[error("cannot tell which branch work starts from (looked for {tried})")]
+    #[error("cannot find the base branch (looked for {tried})")]
     NoBase { tried: String },
     #[error("cannot find the base branch {branch}")]
     UnknownBase { branch: BranchName },
@@ -267,11 +267,11 @@ fn describe_conflict_files(files: &[PathBuf]) -> String {
 
 /// Returns the first few files, with escaped names.
 pub(super) fn list_files(files: &[PathBuf]) -> String {
-    const SHOWN: usize = 10;
+    const MAX_LISTED_FILES: usize = 10;
     let mut names: Vec<_> =
-        files.iter().take(SHOWN).map(|file| file.to_string_lossy().escape_debug().to_string()).collect();
-    if files.len() > SHOWN {
-        names.push(format!("{} more", files.len() - SHOWN));
+        files.iter().take(MAX_LISTED_FILES).map(|file| file.to_string_lossy().escape_debug().to_string()).collect();
+    if files.len() > MAX_LISTED_FILES {
+        names.push(format!("{} more", files.len() - MAX_LISTED_FILES));
     }
     names.join(", ")
 }

@@ -12,17 +12,18 @@ use super::submodules::SubmoduleEntry;
 use super::{LoggedCommit, baseline, quote_path, reflog};
 
 /// The longest message of git that is passed on, with the mark of a cut.
-const SAID: usize = 2000 + '…'.len_utf8();
+const MAX_MESSAGE_BYTES: usize = 2000 + '…'.len_utf8();
 
-/// Git's output is parsed byte by byte, and its messages leave without credentials and terminal control characters.
-pub fn git(bytes: &[u8]) {
+/// Checks that git's output is parsed byte by byte, and that its messages leave without credentials and terminal control
+/// characters.
+pub fn check_git_output(bytes: &[u8]) {
     let said = clean_message(bytes);
-    assert!(!said.is_empty() && said.len() <= SAID, "{} bytes", said.len());
+    assert!(!said.is_empty() && said.len() <= MAX_MESSAGE_BYTES, "{} bytes", said.len());
     assert!(!said.contains(char::is_control), "{said:?}");
-    assert_eq!(user_of_address(&said), None, "in {said:?}");
+    assert_eq!(find_address_user(&said), None, "in {said:?}");
     let error = classify_failure("fetch".to_owned(), Path::new("/r"), bytes);
-    let told = error.to_string();
-    assert!(!told.contains(char::is_control), "{told:?}");
+    let message = error.to_string();
+    assert!(!message.contains(char::is_control), "{message:?}");
     let _ = is_transient(&error);
     let text = String::from_utf8_lossy(bytes);
     let plain = strip_credentials(&text);
@@ -30,13 +31,13 @@ pub fn git(bytes: &[u8]) {
     if !text.contains("://") {
         assert_eq!(plain, text, "what holds no address is not changed");
     }
-    names(&text);
-    entries(bytes);
-    lines(&text);
+    check_names(&text);
+    check_entries(bytes);
+    check_lines(&text);
 }
 
 /// Returns the user of an address, if one is left.
-fn user_of_address(said: &str) -> Option<&str> {
+fn find_address_user(said: &str) -> Option<&str> {
     said.match_indices("://").find_map(|(at, sign)| {
         let rest = &said[at + sign.len()..];
         let authority = rest.split(|letter: char| letter.is_whitespace() || "/?#".contains(letter)).next()?;
@@ -44,8 +45,8 @@ fn user_of_address(said: &str) -> Option<&str> {
     })
 }
 
-/// An accepted name is one word to git, and no option.
-fn names(text: &str) {
+/// Checks that an accepted name is one word to git, and no option.
+fn check_names(text: &str) {
     let sound =
         |name: &str| !name.starts_with('-') && !name.contains(|letter: char| letter.is_control() || letter == ' ');
     if let Ok(branch) = BranchName::new(text) {
@@ -63,8 +64,8 @@ fn names(text: &str) {
     assert!(shown == text || shown.starts_with('\''), "{shown}");
 }
 
-/// The entries of git's lists, which zero bytes separate.
-fn entries(bytes: &[u8]) {
+/// Checks the parsers of entries in git's lists, which zero bytes separate.
+fn check_entries(bytes: &[u8]) {
     let answer = GitOutput { code: 0, bytes: bytes.to_vec(), cut: false, said: String::new() };
     let listed = answer.split_entries();
     assert_eq!(listed.len(), bytes.iter().filter(|byte| **byte == 0).count());
@@ -89,7 +90,7 @@ fn entries(bytes: &[u8]) {
     }
 }
 
-fn lines(text: &str) {
+fn check_lines(text: &str) {
     for line in text.lines() {
         let _ = reflog::parse_reflog_line(line);
         let _ = reflog::is_made_here(line, text.lines().last().unwrap_or_default());
@@ -100,6 +101,6 @@ fn lines(text: &str) {
 mod tests {
     #[test]
     fn git_output_parsers_withstand_hostile_input() {
-        windlass_testkit::hostile::check_law("git", super::git);
+        windlass_testkit::hostile::check_law("git", super::check_git_output);
     }
 }

@@ -1,7 +1,7 @@
-//! Locks: git's own, which a crash leaves behind, and ours, which it does not.
+//! Locks: git's own, which a crash leaves behind, and those of Windlass, which it does not.
 //!
 //! Invariants: while holding a lock of our own, Windlass removes a lock of git only if no present process could hold it; and only
-//! - among the admin files of a worktree of ours, or
+//! - among the admin files of a Windlass worktree, or
 //! - on refs or settings, which all worktrees share, after a minimum age: an invisible process, for example in another
 //!   container, is done by then. The index of any other worktree is left alone.
 
@@ -17,7 +17,7 @@ use windlass_process::file;
 use super::error::LockHolder;
 use super::{Error, GitRepository};
 
-/// The interval and the number of attempts to lock a worktree that another process of ours uses.
+/// The interval and the number of attempts to lock a worktree that another Windlass process uses.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_LOCK_POLLS: u32 = 500;
 /// The pauses while a process may hold a lock of git, in milliseconds.
@@ -43,23 +43,23 @@ impl RepositoryLock {
 }
 
 impl GitRepository {
-    /// Returns the path of a file of ours about a worktree.
+    /// Returns the path of a Windlass file about a worktree.
     pub(super) fn worktree_file(&self, worktree: &Path, kind: &str) -> PathBuf {
         let name = worktree.file_name().unwrap_or_default().to_string_lossy();
         self.common.join("windlass").join(format!("{name}.{kind}"))
     }
 
-    /// Locks a worktree against other processes of ours.
+    /// Locks a worktree against other Windlass processes.
     pub(super) fn lock_worktree(&self, worktree: &Path) -> Result<RepositoryLock, Error> {
         self.lock_file(&self.worktree_file(worktree, "held"), worktree)
     }
 
-    /// Locks the creation of worktrees against other processes of ours: git cannot read half-made worktrees of others.
+    /// Locks the creation of worktrees against other Windlass processes: git cannot read half-made worktrees of others.
     pub(super) fn lock_creation(&self) -> Result<RepositoryLock, Error> {
         self.lock_file(&self.common.join("windlass/making"), &self.root)
     }
 
-    /// Locks a used checkout against its removal by other processes of ours.
+    /// Locks a used checkout against its removal by other Windlass processes.
     pub(super) fn lock_checkout_use(&self, checkout: &Path) -> Result<RepositoryLock, Error> {
         self.lock_file(&self.worktree_file(checkout, "used"), checkout)
     }
@@ -119,7 +119,7 @@ pub(super) fn clear_shared_lock(lock: &Path, repository: &GitRepository) -> bool
     };
     let Some(found) = FoundLock::inspect_lock(lock) else { return false };
     let Some(age) = held.elapsed_since(found.made).filter(|age| *age >= MIN_STALE_AGE) else { return false };
-    // Git processes of ours that wait for the lock started after it was made.
+    // Git processes of Windlass that wait for the lock started after it was made.
     holder(lock, &work_directories(lock, repository), age).is_none()
         && found.remove_if_same(lock).is_ok_and(|removed| removed)
 }
@@ -149,8 +149,8 @@ impl FoundLock {
     }
 }
 
-/// Removes locks that a dead git left among the admin files of a worktree of ours. `_held` proves that no other process of
-/// ours uses it.
+/// Removes locks that a dead git left among the admin files of a Windlass worktree. `_held` proves that no other Windlass
+/// process uses it.
 pub(super) fn clear_worktree_locks(admin: &Path, worktree: &Path, _held: &RepositoryLock) -> Result<(), Error> {
     let places = [admin.to_owned(), worktree.to_owned()];
     for name in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {

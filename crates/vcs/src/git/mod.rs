@@ -10,7 +10,7 @@
 //! - Rebases and merges are computed without a tree (`git merge-tree`). So neither a conflict nor a crash leaves anything
 //!   behind; the change of a worktree is then one step, which is noted before it starts and finished by the next process
 //!   after a crash.
-//! - A branch is ours if `refs/windlass/start/BRANCH` exists, which is created before it and deleted after it.
+//! - A branch belongs to Windlass if `refs/windlass/start/BRANCH` exists, which is created before it and deleted after it.
 //! - Every action in a worktree happens under a lock that no crash leaves behind, after a check that the worktree is still ours.
 //!
 //! Not here: when any of it happens, and the names of branches and paths.
@@ -73,7 +73,7 @@ pub use worktree_teardown::{BranchDisposal, WorktreeCloseOutcome};
 use locks::RepositoryLock;
 use repository::{WorktreeEntry, WorktreeHead};
 
-/// A worktree of ours.
+/// A Windlass worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
     pub path: PathBuf,
@@ -85,7 +85,7 @@ pub struct Worktree {
 const MOVE_NOTE: &str = "windlass-moving";
 
 impl GitClient<'_> {
-    /// Enters a worktree of ours: locks it, checks that it is intact, and repairs what a crash left.
+    /// Enters a Windlass worktree: locks it, checks that it is intact, and repairs what a crash left.
     fn enter_worktree(&self, worktree: &Worktree) -> Result<(RepositoryLock, WorktreeEntry), Error> {
         let path = canonical_path(&worktree.path);
         let held = self.repository.lock_worktree(&path)?;

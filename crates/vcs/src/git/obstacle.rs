@@ -15,7 +15,7 @@ use super::repository::{self, WorktreeHead};
 /// The files that git opens in any directory of a tree, unless they are links.
 const READ_BY_GIT: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodules"];
 /// The files that git opens in its own directory, also through links.
-const READ_IN_COMMON: [&str; 11] = [
+const SHARED_GIT_FILES: [&str; 11] = [
     "HEAD",
     "commondir",
     "config",
@@ -45,7 +45,7 @@ pub fn find_common_obstacles(common: &Path) -> impl Iterator<Item = (PathBuf, Un
         WorktreeHead::Branch(branch) => Some(common.join(branch.full_ref())),
         WorktreeHead::Detached(_) | WorktreeHead::Unknown => None,
     });
-    let found = READ_IN_COMMON.iter().map(|name| common.join(name)).chain(branch);
+    let found = SHARED_GIT_FILES.iter().map(|name| common.join(name)).chain(branch);
     let found = found.filter_map(|path| file::find_obstacle(&path).map(|reason| (path, reason)));
     found.filter(|(_, reason)| *reason != UnreadableFile::NotRegular("a directory"))
 }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn obstacles_of_the_repository_are_named() {
-        for name in READ_IN_COMMON {
+        for name in SHARED_GIT_FILES {
             let common = tempfile::tempdir().unwrap();
             let path = common.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

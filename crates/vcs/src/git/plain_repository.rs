@@ -1,4 +1,4 @@
-//! A temporary repository of ours for one operation on files: it has the objects of the person's repository, and nothing
+//! A temporary Windlass repository for one operation on files: it has the objects of the person's repository, and nothing
 //! else of it.
 //!
 //! Code in a worktree can write the configuration, the attributes, the exclusions and the index of the repository. Where a

@@ -21,7 +21,7 @@ impl GitClient<'_> {
         expected: Option<&GitCommitId>,
     ) -> Result<PushOutcome, Error> {
         match self.push_with_lease(remote, branch, commit, expected) {
-            // Another process of ours was faster.
+            // Another Windlass process was faster.
             Err(Error::Moved { .. }) if self.remote_tip(remote, branch)?.as_ref() == Some(commit) => {
                 Ok(PushOutcome::AlreadyPushed)
             }
@@ -37,7 +37,7 @@ impl GitClient<'_> {
         expected: &GitCommitId,
     ) -> Result<PushOutcome, Error> {
         match self.push_refspec(remote, branch, &format!(":{}", branch.full_ref()), Some(expected)) {
-            // Another process of ours was faster.
+            // Another Windlass process was faster.
             Err(Error::Moved { .. }) if self.remote_tip(remote, branch)?.is_none() => Ok(PushOutcome::AlreadyPushed),
             sent => sent,
         }
@@ -102,8 +102,8 @@ impl GitClient<'_> {
         match find_push_refusal(&answer.bytes) {
             Some(why) if is_outdated_push(&why) => Err(Error::Moved { branch: branch.clone() }),
             Some(why) => {
-                let told = remote_message(&answer.said);
-                let why = if told.is_empty() { why } else { format!("{why}: {told}") };
+                let message = remote_message(&answer.said);
+                let why = if message.is_empty() { why } else { format!("{why}: {message}") };
                 Err(Error::Rejected { remote: remote.clone(), branch: branch.clone(), why })
             }
             None => Err(Error::Unreachable { remote: remote.clone(), said: answer.said }),

@@ -1,14 +1,14 @@
 //! Our branches on a remote, where others may continue them.
 //!
 //! Invariant: Windlass overwrites or deletes nothing that did not come from here. A ref holds our last push, and the reflog
-//! every tip of a branch of ours. That a commit is known locally proves nothing, because any fetch may have brought it.
+//! every tip of a Windlass branch. That a commit is known locally proves nothing, because any fetch may have brought it.
 
 use super::{BranchName, Error, GitClient, GitCommitId, PushOutcome, RemoteName};
 
 /// The number of reflog entries that are searched for earlier tips.
 const MAX_REFLOG_PLACES: usize = 200;
 
-/// A branch of ours, with its name on a remote.
+/// A Windlass branch, with its name on a remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteBranch {
     pub remote: RemoteName,

@@ -85,16 +85,16 @@ impl GitClient<'_> {
 
     /// Makes a commit of a tree with the author and the message of another, both as UTF-8.
     fn copy_commit(&self, tree: &str, parent: &GitCommitId, commit: &GitCommitId) -> Result<GitCommitId, Error> {
-        let told =
+        let logged =
             self.build_command(&["log", "-1", "--date=raw", "--format=%an%x00%ae%x00@%ad%x00%B", "--no-mailmap"]);
-        let told = told
+        let logged = logged
             .with_argument("--no-show-signature")
             .with_argument("--encoding=UTF-8")
             .with_argument(commit)
             .with_argument("--")
             .run_checked()?
             .bytes;
-        let mut parts = told.splitn(4, |byte| *byte == 0);
+        let mut parts = logged.splitn(4, |byte| *byte == 0);
         let mut next = || parts.next().unwrap_or_default();
         let (name, email, date, message) = (next(), next(), next(), next());
         let call = self.build_command(&["commit-tree", tree, "-p"]).with_setting("i18n.commitEncoding=UTF-8");

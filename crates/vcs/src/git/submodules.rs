@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - Nothing uses a network, and nothing is written into the user's configuration.
-//! - Git reads from a path only inside of the main repository's own submodule directories, or of a worktree of ours.
+//! - Git reads from a path only inside of the main repository's own submodule directories, or of a Windlass worktree.
 //! - The main repository gets every commit of a submodule before anything points to it: the worktree's own copy is deleted
 //!   with the worktree.
 
@@ -113,7 +113,7 @@ impl GitClient<'_> {
         Ok(())
     }
 
-    /// Stores a commit of a copy in the main repository's submodule, under a ref of ours. If there is none, the submodule's
+    /// Stores a commit of a copy in the main repository's submodule, under a Windlass ref. If there is none, the submodule's
     /// own remote must have the commit. Returns whether the commit is safe.
     fn keep_submodule_commit(&self, place: &Path, kept: &Path, commit: &GitCommitId) -> Result<bool, Error> {
         if !kept.join("HEAD").is_file() {

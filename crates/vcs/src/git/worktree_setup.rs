@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Invariants:
-//! - The admin files of a worktree are removed after its directory (`removal`), so the repository knows every directory of ours.
+//! - The admin files of a worktree are removed after its directory (`removal`), so the repository knows every Windlass directory.
 //! - A worktree whose creation did not finish is made again: no work happened in it. Any other is kept as it is.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Removes worktrees and branches of ours on request.
+//! Removes Windlass worktrees and branches on request.
 
 use std::fs;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub enum WorktreeCloseOutcome {
 }
 
 impl GitClient<'_> {
-    /// Removes a worktree of ours, unless it has uncommitted work. If the worktree is already gone, only its branch is handled.
+    /// Removes a Windlass worktree, unless it has uncommitted work. If the worktree is already gone, only its branch is handled.
     pub fn close_worktree(&self, worktree: &Worktree, branch: &BranchDisposal) -> Result<WorktreeCloseOutcome, Error> {
         let path = canonical_path(&worktree.path);
         let _held = self.repository.lock_worktree(&path)?;
@@ -74,7 +74,7 @@ impl GitClient<'_> {
         Err(Error::Strayed { at: head.short_id().to_owned(), branch: branch.clone() })
     }
 
-    /// Returns every branch of ours with its start.
+    /// Returns every Windlass branch with its start.
     pub fn list_branches(&self) -> Result<Vec<(BranchName, GitCommitId)>, Error> {
         let call = self.build_command(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/windlass/start/"]);
         let listed = call.run_checked()?.trimmed_text();
@@ -126,8 +126,8 @@ impl GitClient<'_> {
             || self.has_all_changes(base, &tip)?)
     }
 
-    /// Returns whether a branch other than these two, local or remote, contains a commit. The remote side of a branch of
-    /// ours does not count.
+    /// Returns whether a branch other than these two, local or remote, contains a commit. The remote side of a Windlass
+    /// branch does not count.
     fn is_on_other_branch(&self, own: [&BranchName; 2], commit: &GitCommitId) -> Result<bool, Error> {
         let call =
             self.build_command(&["for-each-ref", "--format=%(refname)"]).with_argument(format!("--contains={commit}"));

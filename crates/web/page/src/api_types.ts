@@ -1,75 +1,348 @@
-// The answers of the API. The names and fields are those of the structs in `crates/app/src/views` and `crates/web/src`.
+// Generated from the types of the server by the test `page_types_match_server`. Do not edit.
 
-export type Tone = "plain" | "strong" | "faint" | "good" | "warning" | "bad" | "name";
-export type Role = "look" | "answer" | "manage";
-
-export interface ViewerInfo {
-  name: string;
-  role: Role;
-  project: string;
-  projectPath: string;
-  version: string;
-  head: number;
+export interface AnswerBody {
+  answer: string;
+  /** A task, or a session that asks. */
+  subject: string;
+  text?: string | null;
 }
 
+export interface ChangeDetails {
+  /** The answers that a person can give now. */
+  answers: string[];
+  canMerge: boolean;
+  change: ChangeSummary;
+  checks: CheckResult[];
+  fileDiffs: FileDiff[];
+  /** Whether a part of the diff was left out. */
+  isCut: boolean;
+  notices: string[];
+}
+
+export interface ChangeSummary {
+  base: string;
+  branch: string;
+  commits: number;
+  files: number;
+  goal: string;
+  openedAt: number;
+  state: string;
+  task: string;
+  tone: Tone;
+  url: string | null;
+}
+
+/** The last run of a hook that judged the work. */
+export interface CheckResult {
+  gate: string;
+  hook: string;
+  message: string | null;
+  outcome: string;
+  output: string[];
+  seq: number;
+  tone: Tone;
+}
+
+export interface CostReport {
+  /** The other rows are sorted by tokens, largest first. */
+  agents: CostRow[];
+  /** Every day of the period, oldest first. */
+  days: CostRow[];
+  hookDurations: HookDuration[];
+  /** Whether older events of the period were left out. */
+  isCut: boolean;
+  /** The time that tasks spent in each state during the period. */
+  stateTimes: StateTime[];
+  tasks: CostRow[];
+  total: UsageTotals;
+  types: CostRow[];
+}
+
+export interface CostRow {
+  /** A day, an agent, a task or a type. */
+  key: string;
+  usage: UsageTotals;
+}
+
+export interface DependencyBody {
+  /** The task that has to be completed first. */
+  on: string;
+  remove?: boolean;
+}
+
+export interface DiffHunk {
+  header: string;
+  lines: DiffLine[];
+}
+
+export interface DiffLine {
+  kind: DiffLineKind;
+  newLine: number | null;
+  oldLine: number | null;
+  text: string;
+}
+
+export type DiffLineKind = "context" | "added" | "removed";
+
+/** An answer without contents. */
+export type Done = Record<string, unknown>;
+
+export interface EditTaskBody {
+  addLabels?: string[];
+  description?: string | null;
+  goal?: string | null;
+  priority?: string | null;
+  removeLabels?: string[];
+}
+
+/** The body of an answer with an error. */
+export interface ErrorBody {
+  cause: string | null;
+  code: string;
+  error: string;
+  hint: string | null;
+}
+
+export interface FileDiff {
+  added: number;
+  hunks: DiffHunk[];
+  path: string;
+  removed: number;
+  status: FileDiffStatus;
+}
+
+export type FileDiffStatus = "added" | "modified" | "deleted" | "renamed" | "binary" | "too_large";
+
+export interface HookDuration {
+  hook: string;
+  p50Ms: number;
+  p95Ms: number;
+  runs: number;
+}
+
+export interface HookPage {
+  hooks: HookSummary[];
+  isTrusted: boolean;
+  /** The trust in the configuration, in one word. */
+  trust: string;
+}
+
+export interface HookSummary {
+  definedIn: string;
+  /** Its command, URL or rules, in one line. */
+  effect: string;
+  failures: number;
+  /** The reason why it never runs. */
+  inactiveReason: string | null;
+  isEnabled: boolean;
+  kind: string;
+  lastAt: number | null;
+  lastOutcome: string | null;
+  lastTone: Tone;
+  name: string;
+  p50Ms: number | null;
+  p95Ms: number | null;
+  point: string;
+  runs: number;
+}
+
+export interface HookSwitchBody {
+  enabled: boolean;
+}
+
+export interface HookSwitchReport {
+  changed: boolean;
+  /** Whether a person has to trust the configuration again, at a terminal. */
+  needsTrust: boolean;
+}
+
+export interface HookTestBody {
+  /** A JSON object with the names that conditions use. */
+  payload?: unknown;
+  /** The point of the hook, such as `stop`. */
+  point: string;
+}
+
+export interface HookTestReport {
+  command: string | null;
+  /** The text that the agent would get. */
+  feedback: string | null;
+  hint: string | null;
+  message: string | null;
+  outcome: string | null;
+  /** The reason why the hook would not run with this payload. */
+  skipReason: string | null;
+}
+
+/** A text with a label. */
 export interface LabelledText {
   label: string;
   text: string;
 }
 
-export interface UsageTotals {
-  inputTokens: number;
-  outputTokens: number;
-  costUsd: number | null;
-  turns: number;
+/** A comment on a line of the diff. */
+export interface LineComment {
+  line: number;
+  path: string;
+  text: string;
 }
 
-export type WaitingKind = "gate_question" | "blocked_task" | "failed_task" | "open_change";
-
-export interface WaitingItem {
-  kind: WaitingKind;
-  task: string | null;
+/** An event as a row of the log. */
+export interface LogEntry {
+  at: number;
+  /** How many hooks and actions stand between the event and a command. */
+  depth: number;
+  iteration: number | null;
+  seq: number;
   session: string | null;
-  title: string;
-  reason: string;
-  since: number;
-  evidence: string[];
-  answers: string[];
+  summary: string;
+  task: string | null;
+  tone: Tone;
+  type: string;
 }
 
-export interface StateCount {
-  state: string;
-  tone: Tone;
-  count: number;
+/** Events of the log, oldest first. */
+export interface LogPage {
+  entries: LogEntry[];
+  /** The position of the last event in the log. */
+  head: number;
+}
+
+export interface LoginBody {
+  code: string;
+}
+
+export interface NewTaskBody {
+  dependsOn?: string[];
+  description?: string | null;
+  goal: string;
+  labels?: string[];
+  priority?: string | null;
+  type?: string | null;
 }
 
 export interface NowView {
-  head: number;
-  waiting: WaitingItem[];
-  working: SessionSummary[];
-  next: TaskSummary[];
   counts: StateCount[];
+  /** The position of the last event. */
+  head: number;
+  next: TaskSummary[];
+  /** The usage since midnight, local time. */
   today: UsageTotals;
+  /** Oldest first. */
+  waiting: WaitingItem[];
   warnings: string[];
+  working: SessionSummary[];
 }
 
-export interface TaskSummary {
-  id: string;
+/** Lines of the output of a turn in progress. */
+export interface OutputLines {
+  lines: string[];
+}
+
+export interface QuestionAnswerBody {
+  answer: string;
+  text?: string | null;
+}
+
+export interface ReasonBody {
+  reason?: string | null;
+}
+
+export interface ReviewBody {
+  comments?: LineComment[];
+  text?: string | null;
+  verdict: ReviewVerdict;
+}
+
+export type ReviewVerdict = "approve" | "send_back" | "reject";
+
+/** What a viewer may do. Each role includes the ones before it. */
+export type Role = "look" | "answer" | "manage";
+
+export interface SayBody {
+  session: string;
+  text: string;
+}
+
+export interface SessionPage {
+  hasMore: boolean;
+  sessions: SessionSummary[];
+}
+
+export interface SessionSummary {
+  agent: string;
+  endedAt: number | null;
   goal: string;
+  /** Whether a living process runs it. */
+  isRunning: boolean;
+  iteration: number;
+  maxIterations: number;
+  maxSendBacks: number;
+  name: string;
+  sentBack: number;
+  startedAt: number;
+  state: string;
+  task: string | null;
+  tone: Tone;
+  usage: UsageTotals;
+  waitsFor: string | null;
+}
+
+export interface SessionTimeline {
+  /** The answers that a person can give now. */
+  answers: string[];
+  groups: TimelineGroup[];
+  /** How many older events were left out. */
+  omitted: number;
+  /** Feedback and messages that no finished turn has delivered. */
+  pendingFeedback: string[];
+  session: SessionSummary;
+}
+
+export interface StateCount {
+  count: number;
   state: string;
   tone: Tone;
-  type: string | null;
-  priority: string;
-  labels: string[];
-  openDependencies: number;
-  session: string | null;
-  updatedAt: number;
-  hasChange: boolean;
 }
 
-export interface TaskPage {
-  tasks: TaskSummary[];
+export interface StateTime {
+  ms: number;
+  state: string;
+}
+
+/** The message after which a stream of events is up to date. */
+export interface StreamReady {
+  /** The position of the last event. */
+  head: number;
+}
+
+export interface TaskDetails {
+  /** The answers that a person can give now. */
+  answers: string[];
+  description: string | null;
+  facts: LabelledText[];
+  nextCommand: string | null;
+  /** Newest first. */
+  notes: TaskNote[];
+  /** The sessions that worked on it, newest first. */
+  sessions: SessionSummary[];
+  task: TaskSummary;
+}
+
+export interface TaskGraphEdge {
+  from: string;
+  /** Whether `from` waits for `to`. */
+  isDependency: boolean;
+  kind: string;
+  to: string;
+}
+
+export interface TaskGraphView {
+  edges: TaskGraphEdge[];
+  /** The task in the middle, if there is one. */
+  focus: string | null;
   hasMore: boolean;
+  tasks: TaskSummary[];
 }
 
 export interface TaskNote {
@@ -79,245 +352,121 @@ export interface TaskNote {
   text: string;
 }
 
-export interface TaskDetails {
-  task: TaskSummary;
-  description: string | null;
-  facts: LabelledText[];
-  sessions: SessionSummary[];
-  notes: TaskNote[];
-  answers: string[];
-  nextCommand: string | null;
-}
-
-export interface TaskGraphEdge {
-  from: string;
-  to: string;
-  kind: string;
-  isDependency: boolean;
-}
-
-export interface TaskGraphView {
-  focus: string | null;
-  tasks: TaskSummary[];
-  edges: TaskGraphEdge[];
+export interface TaskPage {
   hasMore: boolean;
+  tasks: TaskSummary[];
 }
 
-export interface SessionSummary {
-  name: string;
-  task: string | null;
+export interface TaskSummary {
   goal: string;
-  agent: string;
+  /** Whether a change of the task is not merged yet. */
+  hasChange: boolean;
+  id: string;
+  labels: string[];
+  openDependencies: number;
+  priority: string;
+  /** The session that holds the task. */
+  session: string | null;
   state: string;
   tone: Tone;
-  isRunning: boolean;
-  iteration: number;
-  maxIterations: number;
-  sentBack: number;
-  maxSendBacks: number;
-  waitsFor: string | null;
-  startedAt: number;
-  endedAt: number | null;
-  usage: UsageTotals;
-}
-
-export interface SessionPage {
-  sessions: SessionSummary[];
-  hasMore: boolean;
-}
-
-export type TimelineItemKind = "turn" | "hook" | "gate" | "feedback" | "wait" | "message" | "event";
-
-export interface TimelineItem {
-  seq: number;
-  kind: TimelineItemKind;
-  title: string;
-  tone: Tone;
-  startedAt: number;
-  endedAt: number | null;
-  isPending: boolean;
-  text: string | null;
-  evidence: string[];
-  details: string[];
-  relatedSeqs: number[];
+  type: string | null;
+  updatedAt: number;
 }
 
 export interface TimelineGroup {
-  iteration: number;
-  items: TimelineItem[];
-  startedAt: number;
   endedAt: number | null;
+  items: TimelineItem[];
+  /** Zero before the first iteration. */
+  iteration: number;
+  startedAt: number;
 }
 
-export interface SessionTimeline {
-  session: SessionSummary;
-  groups: TimelineGroup[];
-  pendingFeedback: string[];
-  answers: string[];
-  omitted: number;
+export interface TimelineItem {
+  details: string[];
+  endedAt: number | null;
+  evidence: string[];
+  isPending: boolean;
+  kind: TimelineItemKind;
+  relatedSeqs: number[];
+  /** The position of its last event. */
+  seq: number;
+  startedAt: number;
+  /** The agent's answer, the message, or the feedback. */
+  text: string | null;
+  title: string;
+  tone: Tone;
 }
+
+export type TimelineItemKind = "turn" | "hook" | "gate" | "event" | "feedback" | "wait" | "message";
+
+export type Tone = "plain" | "strong" | "faint" | "good" | "warning" | "bad" | "name";
+
+/** The message that a turn began; its lines follow. */
+export interface TurnStart {
+  seq: number;
+}
+
+/** The usage of some turns, as far as agents report it. */
+export interface UsageTotals {
+  /** In US dollars; absent if no agent reports a cost. */
+  costUsd: number | null;
+  inputTokens: number;
+  outputTokens: number;
+  turns: number;
+}
+
+/** The viewer and the project. */
+export interface ViewerInfo {
+  /** The position of the last event. */
+  head: number;
+  name: string;
+  project: string;
+  projectPath: string;
+  role: Role;
+  version: string;
+}
+
+/** Something that only a person can decide. */
+export interface WaitingItem {
+  /** The answers that a person can give. */
+  answers: string[];
+  /** The output of the hooks that block. */
+  evidence: string[];
+  kind: WaitingKind;
+  reason: string;
+  session: string | null;
+  since: number;
+  task: string | null;
+  title: string;
+}
+
+export type WaitingKind = "blocked_task" | "failed_task" | "gate_question" | "open_change";
 
 export interface WhyFactView {
-  seq: number;
   at: number;
-  task: string | null;
-  session: string | null;
-  iteration: number | null;
-  type: string;
-  tone: Tone;
-  sentence: string;
-  isDecision: boolean;
-  evidence: string[];
-  details: string[];
+  /** The event that caused it. */
   causeSeq: number | null;
+  details: string[];
+  evidence: string[];
+  isDecision: boolean;
+  iteration: number | null;
+  sentence: string;
+  seq: number;
+  session: string | null;
+  task: string | null;
+  tone: Tone;
+  type: string;
 }
 
 export interface WhyView {
-  kind: string;
-  name: string;
-  state: string;
-  tone: Tone;
   about: LabelledText[];
+  /** Oldest first. */
   facts: WhyFactView[];
-  omitted: number;
-  nextCommand: string | null;
-}
-
-export interface ChangeSummary {
-  task: string;
-  goal: string;
-  state: string;
-  tone: Tone;
-  branch: string;
-  base: string;
-  commits: number;
-  files: number;
-  url: string | null;
-  openedAt: number;
-}
-
-export type DiffLineKind = "context" | "added" | "removed";
-
-export interface DiffLine {
-  kind: DiffLineKind;
-  oldLine: number | null;
-  newLine: number | null;
-  text: string;
-}
-
-export interface DiffHunk {
-  header: string;
-  lines: DiffLine[];
-}
-
-export type FileDiffStatus = "added" | "modified" | "deleted" | "renamed" | "binary" | "too_large";
-
-export interface FileDiff {
-  path: string;
-  status: FileDiffStatus;
-  added: number;
-  removed: number;
-  hunks: DiffHunk[];
-}
-
-export interface CheckResult {
-  hook: string;
-  gate: string;
-  outcome: string;
-  tone: Tone;
-  message: string | null;
-  output: string[];
-  seq: number;
-}
-
-export interface ChangeDetails {
-  change: ChangeSummary;
-  fileDiffs: FileDiff[];
-  isCut: boolean;
-  checks: CheckResult[];
-  notices: string[];
-  canMerge: boolean;
-  answers: string[];
-}
-
-export interface LineComment {
-  path: string;
-  line: number;
-  text: string;
-}
-
-export type ReviewVerdict = "approve" | "send_back" | "reject";
-
-export interface ReviewBody {
-  verdict: ReviewVerdict;
-  text?: string;
-  comments: LineComment[];
-}
-
-export interface HookSummary {
-  point: string;
-  name: string;
   kind: string;
-  effect: string;
-  definedIn: string;
-  inactiveReason: string | null;
-  isEnabled: boolean;
-  runs: number;
-  failures: number;
-  p50Ms: number | null;
-  p95Ms: number | null;
-  lastOutcome: string | null;
-  lastTone: Tone;
-  lastAt: number | null;
-}
-
-export interface HookPage {
-  trust: string;
-  isTrusted: boolean;
-  hooks: HookSummary[];
-}
-
-export interface CostRow {
-  key: string;
-  usage: UsageTotals;
-}
-
-export interface HookDuration {
-  hook: string;
-  runs: number;
-  p50Ms: number;
-  p95Ms: number;
-}
-
-export interface StateTime {
+  name: string;
+  nextCommand: string | null;
+  /** How many older facts were left out. */
+  omitted: number;
   state: string;
-  ms: number;
-}
-
-export interface CostReport {
-  days: CostRow[];
-  agents: CostRow[];
-  tasks: CostRow[];
-  types: CostRow[];
-  total: UsageTotals;
-  hookDurations: HookDuration[];
-  stateTimes: StateTime[];
-  isCut: boolean;
-}
-
-export interface LogEntry {
-  seq: number;
-  at: number;
-  type: string;
-  task: string | null;
-  session: string | null;
-  iteration: number | null;
-  depth: number;
   tone: Tone;
-  summary: string;
-}
-
-export interface LogPage {
-  entries: LogEntry[];
-  head: number;
 }

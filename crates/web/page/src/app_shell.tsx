@@ -3,8 +3,9 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
+import { type ApiError, toApiError } from "./api_client";
 import type { NowView } from "./api_types";
-import { Button, Dialog, Icon, type IconName, Logo, Tabs } from "./components";
+import { Button, Dialog, ErrorNotice, Icon, type IconName, Logo, Tabs } from "./components";
 import { connection, type LiveView } from "./event_stream";
 import { pluralize } from "./formats";
 import { HelpDialog } from "./help_dialog";
@@ -152,13 +153,26 @@ function Navigation({ waiting, isMoreOpen, openMore, openHelp }: NavigationProps
           <Button kind="quiet" class="small-button" onClick={openHelp} title="?">
             Help
           </Button>
-          <Button kind="quiet" class="small-button" onClick={() => void logOut()}>
-            Log out
-          </Button>
+          <LogOutButton class="button button-quiet small-button" />
         </div>
         <ViewerLine />
       </div>
     </nav>
+  );
+}
+
+/** A login ends only when the server says so: until then, the button says why not. */
+function LogOutButton({ children, ...rest }: { children?: ComponentChildren; class?: string }) {
+  const [error, setError] = useState<ApiError | null>(null);
+  const end = () => logOut().catch((thrown: unknown) => setError(toApiError(thrown)));
+  return (
+    <>
+      <button type="button" {...rest} onClick={() => void end()}>
+        {children}
+        Log out
+      </button>
+      <ErrorNotice error={error} />
+    </>
   );
 }
 
@@ -199,10 +213,9 @@ function MoreList({ openHelp, close }: { openHelp: () => void; close: () => void
           </button>
         </li>
         <li>
-          <button type="button" onClick={() => void logOut()}>
+          <LogOutButton>
             <Icon name="exit" />
-            Log out
-          </button>
+          </LogOutButton>
         </li>
       </ul>
       <div class="row">

@@ -14,8 +14,7 @@ import type { LogEntry } from "./api_types";
 const RELOAD_DELAY = 150;
 const FIRST_RETRY_DELAY = 1000;
 const MAX_RETRY_DELAY = 15_000;
-/** A proxy can keep a dead connection open; the server is asked again when a page wakes up after this time. */
-const WAKE_UP_AFTER = 30_000;
+const PAUSE_AFTER = 15_000;
 
 export type ConnectionState = "connecting" | "open" | "reconnecting";
 type LogListener = (entry: LogEntry) => void;
@@ -83,17 +82,27 @@ export function closeEventStream(): void {
   source = null;
 }
 
-/** Connects at once when the person comes back to a page whose stream is down or may be dead. */
+/**
+ * Closes the stream of a page that is hidden for a while, and opens it again when the person comes back.
+ * A browser has six connections to a server over HTTP/1, for all of its tabs.
+ */
 export function watchVisibility(): void {
-  let hiddenAt = 0;
-  const check = () => {
+  let pauseTimer: number | undefined;
+  let isPaused = false;
+  const pause = () => {
+    if (source === null) return;
+    isPaused = true;
+    closeEventStream();
+  };
+  document.addEventListener("visibilitychange", () => {
+    window.clearTimeout(pauseTimer);
     if (document.visibilityState === "hidden") {
-      hiddenAt = Date.now();
-    } else if (source !== null && (connection.value !== "open" || Date.now() - hiddenAt > WAKE_UP_AFTER)) {
+      pauseTimer = window.setTimeout(pause, PAUSE_AFTER);
+    } else if (isPaused || (source !== null && connection.value !== "open")) {
+      isPaused = false;
       openEventStream();
     }
-  };
-  document.addEventListener("visibilitychange", check);
+  });
   window.addEventListener("online", () => source !== null && openEventStream());
 }
 

@@ -27,9 +27,10 @@ import { TaskScreen } from "./screens/task";
 import { TasksScreen } from "./screens/tasks";
 import { WhyScreen } from "./screens/why";
 import { applyTheme } from "./theme";
-import { loadViewer, viewer } from "./viewer";
+import { isViewerKnown, loadViewer, viewer } from "./viewer";
 
-const isViewerKnown = signal(false);
+const HIDDEN_RELOAD_INTERVAL = 60_000;
+
 const startError = signal<ApiError | null>(null);
 
 /** Returns the secret of a link such as `/#code=…`, which logs in or answers a question. */
@@ -85,7 +86,12 @@ function LoggedInPage() {
     // The views are loaded after this position, so that no event falls between them and the stream.
     startAfter(viewer.peek()?.head ?? null);
     openEventStream();
-    return closeEventStream;
+    // A hidden page has no stream, and its title still tells how many things wait.
+    const timer = window.setInterval(() => document.visibilityState === "hidden" && now.reload(), HIDDEN_RELOAD_INTERVAL);
+    return () => {
+      window.clearInterval(timer);
+      closeEventStream();
+    };
   }, []);
   return (
     <AppShell now={now}>

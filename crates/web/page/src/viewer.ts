@@ -6,6 +6,8 @@ import { getJson, postJson } from "./api_client";
 import type { Role, ViewerInfo } from "./api_types";
 
 export const viewer = signal<ViewerInfo | null>(null);
+/** Whether the server has said who looks at the page, or that it does not know. */
+export const isViewerKnown = signal(false);
 
 const ROLES: Role[] = ["look", "answer", "manage"];
 
@@ -30,6 +32,7 @@ export async function loadViewer(): Promise<void> {
 
 export async function logIn(code: string): Promise<void> {
   viewer.value = await postJson<ViewerInfo>("/api/login", { code });
+  isViewerKnown.value = true;
 }
 
 export async function logOut(): Promise<void> {

@@ -1,7 +1,7 @@
 //! The client's side of the protocol, without pipes: takes bytes, returns events and the bytes to send.
 //!
 //! Invariants:
-//! - At most one request of ours is open, and only its answer is accepted.
+//! - At most one request of Windlass is open, and only its answer is accepted.
 //! - Every request of the agent is answered: permission requests by policy at once, client requests by the caller, and
 //!   anything else with "no such method".
 //! - Output outside of a turn, such as a replayed conversation, belongs to no turn. A turn lasts until its final message is
@@ -44,7 +44,7 @@ pub enum AcpEvent {
     /// A notice beside the work.
     Notice(String),
     /// A request for a client service. The caller answers it.
-    Request { id: Value, wish: ClientRequest },
+    Request { id: Value, request: ClientRequest },
 }
 
 #[derive(Debug, Default)]
@@ -197,7 +197,7 @@ impl AcpClient {
             return Some(asked);
         }
         let refused = match ClientRequest::from_request(method, params) {
-            Some(Ok(wish)) => return Some(AcpEvent::Request { id, wish }),
+            Some(Ok(request)) => return Some(AcpEvent::Request { id, request }),
             Some(Err(refused)) => refused,
             None => JsonRpcError::new(NO_SUCH_METHOD, format!("`{method}` is not served here")),
         };

@@ -87,8 +87,8 @@ impl McpClient {
             capture: CaptureLimits { head: MAX_CAPTURED_STDERR, tail: MAX_CAPTURED_STDERR, spill: None },
             ..ProgramSpec::new(ProgramInvocation::Argv(words.collect()), directory, environment)
         };
-        let live =
-            InteractiveProcess::start(setting.launcher, &spec, setting.owner_lock).map_err(|error| error.to_string())?;
+        let live = InteractiveProcess::start(setting.launcher, &spec, setting.owner_lock)
+            .map_err(|error| error.to_string())?;
         let mut client = Self { live, lines: BoundedLineBuffer::default(), asked: 0 };
         let greeting = json!({
             "protocolVersion": PROTOCOL_REVISION,
@@ -98,9 +98,9 @@ impl McpClient {
         let greeted = client.send_request("initialize", greeting, control)?;
         greeted.map_err(|refused| format!("the server refused `initialize`: {}", refused.message))?;
         let ready = JsonRpcMessage::Notice { method: "notifications/initialized".to_owned(), params: json!({}) };
-        let mut attended = client.live.open_session(control).map_err(|error| error.to_string())?;
-        attended.send_input(&ready.to_line());
-        drop(attended);
+        let mut session_io = client.live.open_session(control).map_err(|error| error.to_string())?;
+        session_io.send_input(&ready.to_line());
+        drop(session_io);
         Ok(client)
     }
 
@@ -113,8 +113,8 @@ impl McpClient {
     ) -> Result<Result<Value, JsonRpcError>, String> {
         self.asked += 1;
         let id = json!(self.asked);
-        let mut attended = self.live.open_session(control).map_err(|error| error.to_string())?;
-        attended.send_input(&JsonRpcMessage::Request { id: id.clone(), method: method.to_owned(), params }.to_line());
+        let mut session_io = self.live.open_session(control).map_err(|error| error.to_string())?;
+        session_io.send_input(&JsonRpcMessage::Request { id: id.clone(), method: method.to_owned(), params }.to_line());
         let mut until = Some(Instant::now() + ANSWER_TIMEOUT);
         loop {
             while let Some(line) = self.lines.next().map_err(|breach| breach.to_string())? {
@@ -122,13 +122,13 @@ impl McpClient {
                     Ok(JsonRpcMessage::Answer { id: answered, outcome }) if answered == id => return Ok(outcome),
                     Ok(JsonRpcMessage::Request { id, .. }) => {
                         let outcome = Err(JsonRpcError::new(NO_SUCH_METHOD, "nothing is served here"));
-                        attended.send_input(&JsonRpcMessage::Answer { id, outcome }.to_line());
+                        session_io.send_input(&JsonRpcMessage::Answer { id, outcome }.to_line());
                     }
                     Ok(_) => {}
                     Err(breach) => return Err(format!("the server broke the protocol: {breach}")),
                 }
             }
-            match attended.next_event(&mut until) {
+            match session_io.next_event(&mut until) {
                 ProcessEvent::Output(bytes) => self.lines.push(&bytes),
                 ProcessEvent::BackgroundEnded => {}
                 ProcessEvent::OutputEnded => return Err(format!("the server ended before it answered `{method}`")),

@@ -101,7 +101,7 @@ impl ScriptPlayer<'_> {
             ScriptStep::Ask(title) => return self.request_permission(title),
             ScriptStep::Request(question) => self.send_request(question)?,
             ScriptStep::Call(call) => self.call_server_tool(call)?,
-            ScriptStep::Update(told) => write_session_update(self.out, self.conversation, told.clone())?,
+            ScriptStep::Update(update) => write_session_update(self.out, self.conversation, update.clone())?,
             ScriptStep::Answer(answer) => return Ok(Some(PlayOutcome::Answered(answer.clone()))),
             ScriptStep::Stop(reason) => return Ok(Some(PlayOutcome::Stopped(reason.clone()))),
             ScriptStep::Fail(why) => return Ok(Some(PlayOutcome::Failed(why.clone()))),

@@ -77,7 +77,7 @@ fn conversation(said: &[StreamEvent]) -> Option<&str> {
     })
 }
 
-fn told(said: &[StreamEvent]) -> String {
+fn transcript_text(said: &[StreamEvent]) -> String {
     let text = |said: &StreamEvent| match said {
         StreamEvent::Text(text) => text.clone(),
         StreamEvent::Conversation(_) => String::new(),
@@ -311,8 +311,8 @@ fn conversation_with_output_is_not_lost() {
 fn transcript_shows_tool_calls_and_answer_as_lines() {
     for dialect in ALL {
         let (_, said) = heard(dialect, false, &recording(dialect, "ok", "jsonl"), b"", ProgramExit::Code(0));
-        let told = told(&said);
-        let lines: Vec<&str> = told.lines().collect();
+        let transcript = transcript_text(&said);
+        let lines: Vec<&str> = transcript.lines().collect();
         assert!(lines[0].starts_with('[') && lines[0].contains("echo mended > notes.txt"), "{dialect:?} {lines:?}");
         assert_eq!(lines[1..], ["I have mended notes.txt. <promise>COMPLETE</promise>"], "{dialect:?}");
     }
@@ -559,7 +559,7 @@ fn missing_program_differs_from_failing_program() {
     };
     assert_eq!(
         ended(ProgramExit::Code(127), "", "sh: 1: codex: not found"),
-        "Broken(\"the program cannot be started: sh: 1: codex: not found\")"
+        "Broken(\"cannot start the program: sh: 1: codex: not found\")"
     );
     assert_eq!(
         ended(ProgramExit::Code(1), "", "error: unexpected argument '--json'"),

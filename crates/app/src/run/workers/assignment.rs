@@ -23,7 +23,7 @@ pub struct AgentAssignment<'a> {
     pub types: TaskTypes,
     /// `--agent`
     pub named: Option<&'a str>,
-    pub grounds: WorkspaceMode,
+    pub workspace_mode: WorkspaceMode,
     /// Task types that none of the agents may work on.
     closed: BTreeSet<TypeName>,
     /// Implementers of task types that are known agents.
@@ -31,7 +31,7 @@ pub struct AgentAssignment<'a> {
 }
 
 impl<'a> AgentAssignment<'a> {
-    pub fn new(config: &'a Config, named: Option<&'a str>, grounds: WorkspaceMode) -> Self {
+    pub fn new(config: &'a Config, named: Option<&'a str>, workspace_mode: WorkspaceMode) -> Self {
         let types = plan::plan_task_types(config);
         let has_no_implementer = |kind: &TypeName| types.allowed_agents(Some(kind)).is_some_and(BTreeSet::is_empty);
         let mut closed: BTreeSet<TypeName> = match named {
@@ -41,7 +41,7 @@ impl<'a> AgentAssignment<'a> {
         let listed = config.task_types().filter_map(|(_, roles)| roles.implementer.as_ref());
         let listed = listed.flat_map(|names| names.iter().map(|name| &name.value));
         let known = listed.filter(|name| agents::resolve_agent(name, &config.settings).is_ok()).cloned().collect();
-        let mut assignment = Self { config, types, named, grounds, closed: BTreeSet::new(), known };
+        let mut assignment = Self { config, types, named, workspace_mode, closed: BTreeSet::new(), known };
         closed.extend(
             assignment
                 .task_type_roles()
@@ -81,7 +81,7 @@ impl<'a> AgentAssignment<'a> {
 
     /// Returns whether the workers leave a task to a run that names it.
     fn leaves_in_place(&self, task: &Task) -> bool {
-        is_left_in_place(task, self.grounds)
+        is_left_in_place(task, self.workspace_mode)
     }
 
     /// Returns why no worker takes a ready task, or `None` if one may.
@@ -217,16 +217,20 @@ impl<'a> AgentAssignment<'a> {
 }
 
 /// Returns the unfinished sessions of dead owners that work on tasks and do not wait for a person.
-pub fn find_left_sessions(opened: &OpenedProject, sessions: Vec<Session>, grounds: WorkspaceMode) -> Vec<Session> {
+pub fn find_left_sessions(
+    opened: &OpenedProject,
+    sessions: Vec<Session>,
+    workspace_mode: WorkspaceMode,
+) -> Vec<Session> {
     let owners = opened.project.owner_directory();
-    let left = sessions.into_iter().filter(|session| is_for_workers(session, grounds));
+    let left = sessions.into_iter().filter(|session| is_for_workers(session, workspace_mode));
     left.filter(|session| !is_owner_still_alive(&owners, session.owner.as_str())).collect()
 }
 
 /// Returns whether workers may resume a session. They do not work in a person's own tree unasked, and a session keeps its
 /// workspace.
-fn is_for_workers(session: &Session, grounds: WorkspaceMode) -> bool {
-    if session.grounds.is_in_place() && !grounds.is_in_place() {
+fn is_for_workers(session: &Session, workspace_mode: WorkspaceMode) -> bool {
+    if session.workspace_mode.is_in_place() && !workspace_mode.is_in_place() {
         return false;
     }
     let of_graph = session.work == WorkSource::Graph || (session.goal.is_none() && session.task.is_some());
@@ -234,7 +238,7 @@ fn is_for_workers(session: &Session, grounds: WorkspaceMode) -> bool {
 }
 
 /// Returns the sessions that hold a task and whose owner has died.
-pub fn find_orphaned_sessions(opened: &OpenedProject, grounds: WorkspaceMode) -> Result<Vec<Session>, Failure> {
+pub fn find_orphaned_sessions(opened: &OpenedProject, workspace_mode: WorkspaceMode) -> Result<Vec<Session>, Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let tasks = list_tasks_in_states(&opened.store, &[TaskState::Active, TaskState::Submitted])?;
     let leases = tasks.into_iter().filter_map(|task| task.lease).filter(|lease| !is_this_process(lease.owner.as_str()));
@@ -244,7 +248,7 @@ pub fn find_orphaned_sessions(opened: &OpenedProject, grounds: WorkspaceMode) ->
             snapshot
                 .find_session(&name)
                 .map_err(hints::view_failure)?
-                .filter(|session| is_for_workers(session, grounds)),
+                .filter(|session| is_for_workers(session, workspace_mode)),
         );
     }
     sessions.retain(|session| !is_owner_alive(&opened.project.owner_directory(), session.owner.as_str()));

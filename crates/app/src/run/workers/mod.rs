@@ -82,7 +82,7 @@ pub struct PoolProgress {
 pub struct WorkerSettings {
     pub config: Arc<Config>,
     workflows: WorkflowSnapshot,
-    pub grounds: WorkspaceMode,
+    pub workspace_mode: WorkspaceMode,
     inside: CallerContext,
     /// The content of the protected files.
     protected: Option<String>,
@@ -97,15 +97,15 @@ impl WorkerSettings {
     pub fn load_settings(opened: &OpenedProject, max_iterations: Option<u32>) -> Result<Self, Failure> {
         let inside = CallerContext::detect_from_variables(opened)?;
         let config = Config::from_source(inside.load_config_source(opened)?)?;
-        let told = opened.trust || inside.config.is_some();
-        let config = Arc::new(find_effective_config(&*opened.front_end, &opened.project, config, told)?);
+        let trust_option = opened.trust || inside.config.is_some();
+        let config = Arc::new(find_effective_config(&*opened.front_end, &opened.project, config, trust_option)?);
         workflows::check_workflow_hooks(&opened.project, &config)?;
         let workflows = WorkflowSnapshot::load_snapshot(&opened.project, &config, opened.trust);
         let serves_agents = may_run_agent_programs(opened.trust, &inside, &opened.project, &config)?;
-        let grounds = find_workspace_mode(&opened.project, &config)?;
+        let workspace_mode = find_workspace_mode(&opened.project, &config)?;
         let protected = read_protected_files(&opened.project, &config)?;
         let trust = opened.trust;
-        Ok(Self { config, workflows, grounds, inside, protected, max_iterations, serves_agents, trust })
+        Ok(Self { config, workflows, workspace_mode, inside, protected, max_iterations, serves_agents, trust })
     }
 
     /// Returns whether a person, or the run around this one, has trusted the configuration.
@@ -136,7 +136,7 @@ pub struct WorkerPool<'a> {
     scheduler: Arc<SessionScheduler>,
     owner_locks: Vec<OwnerLock>,
     control: RunControl,
-    _heart: HeartbeatThread,
+    _heartbeat: HeartbeatThread,
 }
 
 impl<'a> WorkerPool<'a> {
@@ -150,7 +150,7 @@ impl<'a> WorkerPool<'a> {
         check_usual_agent(assignment, &opened.project)?;
         let owner_locks: Vec<OwnerLock> =
             (0..count).map(|_| execution::acquire_owner_lock(&opened.project)).collect::<Result<_, _>>()?;
-        let heart = start_heartbeat(&owner_locks, &settings.config)?;
+        let heartbeat = start_heartbeat(&owner_locks, &settings.config)?;
         recover_and_notify(opened, control, RecoveryScope::BeforeWork)?;
         let sessions = opened
             .store
@@ -158,10 +158,10 @@ impl<'a> WorkerPool<'a> {
             .map_err(hints::store_failure)?
             .all_sessions()
             .map_err(hints::store_failure)?;
-        if !settings.grounds.is_in_place() {
+        if !settings.workspace_mode.is_in_place() {
             clean_up_tasks(opened, &settings.config, (&owner_locks[0], control))?;
         }
-        let left = assignment::find_left_sessions(opened, sessions, settings.grounds);
+        let left = assignment::find_left_sessions(opened, sessions, settings.workspace_mode);
         if left.is_empty() {
             expire_stale_leases(opened, &settings.config, (&owner_locks[0], control))?;
             if let Some(nothing) = explain_nothing_ready(opened, assignment)? {
@@ -172,13 +172,13 @@ impl<'a> WorkerPool<'a> {
             let warning = format!("no agent is named for {id}: it is skipped; `agent:` names one for all tasks");
             opened.front_end.show_notice(Notice::Warning(&warning));
         }
-        if count > 1 && settings.grounds.is_in_place() {
+        if count > 1 && settings.workspace_mode.is_in_place() {
             let note = "the workers share one directory: there is no git here, or `worktrees` is off";
             opened.front_end.show_notice(Notice::Note(note));
         }
         warn_of_idle_hooks(opened, &settings.config);
         let (scheduler, control) = (Arc::new(SessionScheduler::new(left)), control.clone());
-        Ok(PoolPlan::Pool(Self { settings, assignment, scheduler, owner_locks, control, _heart: heart }))
+        Ok(PoolPlan::Pool(Self { settings, assignment, scheduler, owner_locks, control, _heartbeat: heartbeat }))
     }
 
     /// Returns the scheduler that all workers share.
@@ -207,7 +207,7 @@ impl<'a> WorkerPool<'a> {
                     }
                 }
             }
-            let ended = workers.into_iter().map(|worker| worker.join().expect("a worker that panics has said why"));
+            let ended = workers.into_iter().map(|worker| worker.join().expect("a worker thread does not panic"));
             // All threads are joined before the first failure is returned.
             ended.collect::<Vec<_>>().into_iter().collect()
         })
@@ -256,7 +256,9 @@ fn check_usual_agent(assignment: &AgentAssignment<'_>, project: &Project) -> Res
     let settings = &assignment.config.settings;
     let usual = settings.agent.as_ref().map(|agent| agent.as_str());
     match assignment.named.or(usual) {
-        Some(name) => check_agent_startable(&agents::resolve_agent(name, settings)?, &project.root, assignment.grounds),
+        Some(name) => {
+            check_agent_startable(&agents::resolve_agent(name, settings)?, &project.root, assignment.workspace_mode)
+        }
         None => Ok(()),
     }
 }
@@ -276,7 +278,7 @@ fn explain_nothing_ready(
         return Err(failure);
     }
     let others = match assignment.named {
-        Some(agent) => explain_no_task_for_agent(&opened.store, &assignment.types, agent, assignment.grounds)?,
+        Some(agent) => explain_no_task_for_agent(&opened.store, &assignment.types, agent, assignment.workspace_mode)?,
         None => None,
     };
     let reason = others.unwrap_or_else(|| "nothing is ready".to_owned());

@@ -135,7 +135,8 @@ impl Worker<'_> {
                 NextJob::Nothing(wakes) => wakes,
             };
             let taken = expire_stale_leases(&mut self.opened, &self.settings.config, (self.owner_lock, &self.control))?;
-            if taken > 0 || self.scheduler.offer_sessions(find_orphaned_sessions(&self.opened, self.settings.grounds)?)
+            if taken > 0
+                || self.scheduler.offer_sessions(find_orphaned_sessions(&self.opened, self.settings.workspace_mode)?)
             {
                 continue;
             }
@@ -198,7 +199,7 @@ impl Worker<'_> {
             task: Some(task.id),
             goal: None,
             work: WorkSource::Given,
-            grounds: self.settings.grounds,
+            workspace_mode: self.settings.workspace_mode,
             config: config.text().to_string(),
             protected: self.settings.protected.clone(),
             agent: agent.to_string(),
@@ -230,9 +231,9 @@ impl Worker<'_> {
         let outside = RunnerEnv {
             now: &environment::steady_timestamp,
             random: &execution::random_u128_or_io_error,
-            observe: &mut |told| {
-                count_runner_event(&mut tally, &told);
-                observer.observe_event(told);
+            observe: &mut |event| {
+                count_runner_event(&mut tally, &event);
+                observer.observe_event(event);
             },
             shows_output,
         };
@@ -263,7 +264,7 @@ impl Worker<'_> {
 
     fn build_result(&self, session: &Session, tally: &SessionTally, killed: bool) -> Result<SessionResult, Failure> {
         let failed = session.ending_kind() == Some(SessionEndKind::Error)
-            && !session.task.is_some_and(|id| session.left.contains(&id));
+            && !session.task.is_some_and(|id| session.released_tasks.contains(&id));
         let not_started = match (failed, session.task) {
             (true, Some(id)) => {
                 Some(self.opened.require_task(id)?.reason.unwrap_or_else(|| "the agent could not work".to_owned()))
@@ -273,7 +274,7 @@ impl Worker<'_> {
                 self.opened.require_task(id)?.blocked.map(|blocked| blocked.reason)
             }
             // The same holds for a gatekeeper that could not be started.
-            (false, Some(id)) if session.left.contains(&id) => {
+            (false, Some(id)) if session.released_tasks.contains(&id) => {
                 let task = self.opened.require_task(id)?;
                 let unstarted = task.stalled.is_some_and(|stalled| stalled.unstarted);
                 task.reason.filter(|_| unstarted)
@@ -283,13 +284,15 @@ impl Worker<'_> {
         let mut people = session.escalated.clone();
         // A session that asks keeps its task until a person answers.
         people.extend(session.task.filter(|_| session.next_action() == NextAction::Answer));
-        let lost =
-            session.lost.iter().map(|lost| Ok((lost.task, lost.describe_loss(&self.opened.require_task(lost.task)?))));
+        let lost = session
+            .lost_tasks
+            .iter()
+            .map(|lost| Ok((lost.task, lost.describe_loss(&self.opened.require_task(lost.task)?))));
         let lost = lost.collect::<Result<_, Failure>>()?;
         Ok(SessionResult {
             task: session.task,
             done: tally.completed.iter().filter_map(|id| id.parse().ok()).collect(),
-            left: session.left.clone(),
+            left: session.released_tasks.clone(),
             people,
             objection: find_objection(session, tally),
             lost,

@@ -36,11 +36,11 @@ pub fn run_change_merge(context: &CommandContext, args: &Args, out: &mut Output)
 
 fn show_merge_report(
     opened: &OpenedProject,
-    MergeReport { change: known, seal }: &MergeReport,
+    MergeReport { change: known, proof }: &MergeReport,
     checks: MergeChecks,
     out: &mut Output,
 ) -> CommandResult {
-    let seal = seal.as_ref();
+    let proof = proof.as_ref();
     let task = opened.require_task(known.task.id)?;
     let commit = task.change.as_ref().and_then(|change| change.merged.clone()).unwrap_or_default();
     if out.is_json() {
@@ -48,19 +48,19 @@ fn show_merge_report(
             "id": task.id,
             "merged": commit,
             "base": known.base_name(),
-            "already": seal.is_none_or(|seal| seal.was_merged),
-            "rebased": seal.is_some_and(|seal| seal.rebased),
-            "checks": seal.map(|seal| seal.checks.clone()).unwrap_or_default(),
-            "unasked": seal.map(|seal| seal.unasked.clone()).unwrap_or_default(),
+            "already": proof.is_none_or(|proof| proof.was_merged),
+            "rebased": proof.is_some_and(|proof| proof.rebased),
+            "checks": proof.map(|proof| proof.checks.clone()).unwrap_or_default(),
+            "unasked": proof.map(|proof| proof.unasked.clone()).unwrap_or_default(),
             "state": task.state,
         }));
     }
     let id = out.paint(Tone::Strong, task.id).to_string();
-    let Some(seal) = seal else {
+    let Some(proof) = proof else {
         return out.print_line(format_args!("{id}  is merged already, as {}", shorten_commit_id(&commit)));
     };
-    let (passed, unasked) = (seal.checks.join(", "), seal.unasked.join(", "));
-    match (seal.rebased, passed.is_empty()) {
+    let (passed, unasked) = (proof.checks.join(", "), proof.unasked.join(", "));
+    match (proof.rebased, passed.is_empty()) {
         (true, true) if checks == MergeChecks::Skip => {
             out.print_line("rebased onto the newest base; nothing was checked there")?
         }
@@ -77,16 +77,16 @@ fn show_merge_report(
     if !unasked.is_empty() {
         out.print_line(format_args!("not run without an agent's turn: {} (stop)", text::clean_line(&unasked)))?;
     }
-    if let Some(seen) = &seal.seen {
-        let (base, seen) = (text::clean_line(&seal.base), text::clean_line(seen));
+    if let Some(seen) = &proof.seen {
+        let (base, seen) = (text::clean_line(&proof.base), text::clean_line(seen));
         return out.print_line(format_args!("{id}  {} {base}: {seen}", out.paint(Tone::Good, "already in")));
     }
-    let word = if seal.was_merged { "already in" } else { "merged into" };
+    let word = if proof.was_merged { "already in" } else { "merged into" };
     out.print_line(format_args!(
         "{id}  {} {} as {}",
         out.paint(Tone::Good, word),
-        text::clean_line(&seal.base),
-        shorten_commit_id(&seal.commit)
+        text::clean_line(&proof.base),
+        shorten_commit_id(&proof.commit)
     ))
 }
 

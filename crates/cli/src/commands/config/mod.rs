@@ -24,7 +24,7 @@ use crate::output::{CommandResult, Output, Tone};
   windlass config check                      check the project's configuration
   windlass config check other.yaml           check another file
   windlass config schema > windlass.json     a JSON Schema, for your editor
-  windlass config import .claude/settings.json  bring an agent's own hooks along")]
+  windlass config import .claude/settings.json  import an agent's hooks")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,

@@ -21,24 +21,24 @@ use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass doctor                              check everything
-  windlass doctor --rebuild                    fold the rows again from the log
+  windlass doctor --rebuild                    rebuild the rows from the log
   windlass doctor --settle                     run hooks that dead commands left
-  windlass doctor --export sound.jsonl         save the sound events of a store
+  windlass doctor --export sound.jsonl         save the valid events of a store
   windlass doctor --restore sound.jsonl        put them into a new store
 
 Without an option, it checks the configuration, the agents, git, every event and every row. It exits with 1 if \
 anything is wrong.")]
 pub struct Args {
-    /// Write every sound event to a file, one JSON object per line
+    /// Write every valid event to a file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
-    /// Delete the rows and fold them again from the log
+    /// Rebuild the rows from the log
     #[arg(long, conflicts_with = "export")]
     rebuild: bool,
     /// Fill an empty store with exported events: all of them or none
     #[arg(long, value_name = "FILE", conflicts_with_all = ["export", "rebuild"])]
     restore: Option<PathBuf>,
-    /// Run hooks of dead commands; remove worktrees of merged/deleted tasks
+    /// Run hooks of dead commands; remove worktrees of finished tasks
     #[arg(long, conflicts_with_all = ["export", "rebuild", "restore"])]
     settle: bool,
 }

@@ -1,4 +1,4 @@
-//! `windlass doctor --export` and `--restore`: move sound events from a damaged store to a new one.
+//! `windlass doctor --export` and `--restore`: move valid events from a damaged store to a new one.
 //!
 //! The file has one event per line, as `windlass events --json` prints it. Restored events get new positions, so every
 //! reference to a position is moved along.
@@ -25,7 +25,7 @@ const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
 /// The format of lines without `v`: `windlass events --json` prints none, and prints the first format.
 const PRINTED_FORMAT: u64 = 1;
 
-/// Exports the sound events. The file is new, and complete or absent.
+/// Exports the valid events. The file is new, and complete or absent.
 pub fn export_sound_events(project: &Project, file: &Path, out: &mut Output) -> CommandResult {
     let fail = |error: io::Error| {
         let failure = Failure::new(FailureCode::System, format!("cannot write {}", file.display())).with_cause(&error);

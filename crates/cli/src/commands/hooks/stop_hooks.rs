@@ -20,7 +20,7 @@ pub fn switch_stop_hook(context: &CommandContext, hook: HookId, enabled: bool, o
     };
     let task = registered.and_then(|record| record.envelope.node.task_id()).ok_or_else(unknown)?;
     let before =
-        opened.require_task(task)?.drive.hooks.iter().find(|known| known.id == hook).map(|known| known.enabled);
+        opened.require_task(task)?.evaluation.hooks.iter().find(|known| known.id == hook).map(|known| known.enabled);
     opened.execute_command(&Command::SwitchHook { task, hook, enabled }, Authority::Person)?;
     let before = before.ok_or_else(unknown)?;
     if out.is_json() {

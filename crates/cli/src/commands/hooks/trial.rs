@@ -64,7 +64,7 @@ pub fn run_hooks_test(context: &CommandContext, args: Args, out: &mut Output) ->
     let project = context.find_project()?;
     let config = Config::load(&project.root)?;
     if args.run && !context.trust && trust::find_trust_state(&project, &config)? != TrustState::Trusted {
-        return Err(Failure::new(FailureCode::Trust, "this project may not run what its configuration says")
+        return Err(Failure::new(FailureCode::Trust, "cannot use the configuration of this project")
             .with_cause("it is not trusted as it is now")
             .with_hint(hints::HOW_TO_TRUST)
             .with_trust_option()

@@ -33,7 +33,7 @@ pub struct SessionEndSummary {
     /// Notes about work of completed tasks that is in no change.
     pub without_change: Vec<String>,
     /// The number of pieces of feedback that wait for the next session of the task.
-    pub unheard_feedback: usize,
+    pub undelivered_feedback: usize,
 }
 
 impl SessionEndSummary {
@@ -139,9 +139,9 @@ impl SessionEndSummary {
 
     fn list_remaining_work(&self) -> Vec<String> {
         let mut left = Vec::new();
-        let unheard = self.session.pending.len() + self.unheard_feedback;
-        if unheard > 0 {
-            let pieces = u32::try_from(unheard).unwrap_or(u32::MAX);
+        let undelivered = self.session.pending.len() + self.undelivered_feedback;
+        if undelivered > 0 {
+            let pieces = u32::try_from(undelivered).unwrap_or(u32::MAX);
             left.push(format!("{} not delivered to the agent", show::format_feedback_count(pieces)));
         }
         left.extend(self.remaining_tasks.iter().flat_map(RemainingTasks::describe_lines));

@@ -146,7 +146,7 @@ impl EndedSession<'_> {
 
     /// Returns the task that was taken away from the session, and that the session could not continue.
     fn find_lost_task(&self, session: &Session) -> Option<TaskId> {
-        if let Some(lost) = session.lost.first() {
+        if let Some(lost) = session.lost_tasks.first() {
             return Some(lost.task);
         }
         let given = session.work == WorkSource::Given && session.ending_kind() == Some(SessionEndKind::Cancelled);
@@ -160,15 +160,18 @@ impl EndedSession<'_> {
         let left =
             (session.work == WorkSource::Graph).then(|| RemainingTasks::find_remaining(self.opened)).transpose()?;
         let left = left.map(|left| left.explain_for_agent(self.restrictions, &session.agent));
-        let git =
-            ChangedFilesQuery { project: &self.opened.project, owner_lock: &self.report.owner_lock, control: self.control };
+        let git = ChangedFilesQuery {
+            project: &self.opened.project,
+            owner_lock: &self.report.owner_lock,
+            control: self.control,
+        };
         // Work in worktrees is on its branches and changes no file here.
-        let changed = if session.grounds.is_in_place() { git.find_changed_files(&records) } else { Ok(None) };
+        let changed = if session.workspace_mode.is_in_place() { git.find_changed_files(&records) } else { Ok(None) };
         let shown = records.strip_prefix(&self.opened.project.root).unwrap_or(&records).to_owned();
         let records = has_spilled_output(&records).then_some(shown);
         let changes = self.find_open_changes(&session)?;
-        let unheard = match session.task.map(|id| self.opened.require_task(id)).transpose()? {
-            Some(task) if task.state != TaskState::Completed => task.unheard.len(),
+        let undelivered = match session.task.map(|id| self.opened.require_task(id)).transpose()? {
+            Some(task) if task.state != TaskState::Completed => task.undelivered_feedback.len(),
             _ => 0,
         };
         let skipped_check = find_skipped_check(&self.opened.store, &session)?;
@@ -186,7 +189,7 @@ impl EndedSession<'_> {
             skipped_check,
             completed_tasks,
             without_change,
-            unheard_feedback: unheard,
+            undelivered_feedback: undelivered,
         })
     }
 

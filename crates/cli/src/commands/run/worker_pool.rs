@@ -31,7 +31,7 @@ const MAX_WAITING_BATCHES: usize = 256;
 pub fn run_worker_pool(context: &CommandContext, args: &Args, count: u8, out: &mut Output) -> Result<u8, EarlyExit> {
     let mut opened = open_project_for_workers(context)?;
     let settings = WorkerSettings::load_settings(&opened, args.max_iterations)?;
-    let assignment = AgentAssignment::new(&settings.config, args.agent.as_deref(), settings.grounds);
+    let assignment = AgentAssignment::new(&settings.config, args.agent.as_deref(), settings.workspace_mode);
     let control = RunControl::new();
     let pool = match WorkerPool::plan_workers(&mut opened, &settings, &assignment, (count.into(), &control))? {
         PoolPlan::Pool(pool) => pool,
@@ -61,7 +61,7 @@ pub fn run_worker_pool(context: &CommandContext, args: &Args, count: u8, out: &m
         // The channel closes with the observer, when the last worker has ended.
         let working = scope.spawn(move || pool.run_workers((project, front_end), &observer));
         write_batches(&batches, out);
-        working.join().expect("a worker that panics has said why")
+        working.join().expect("a worker thread does not panic")
     });
     drop(live);
     let totals = pool.scheduler().copy_totals();

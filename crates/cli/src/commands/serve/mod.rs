@@ -27,11 +27,10 @@ const LOGIN_LINK_MILLIS: i64 = 60_000;
   windlass serve --open                        serve here, and open the browser
   windlass serve --listen 8137                 always use this port
   windlass serve invite ann --may answer       print a link for another person
-  windlass serve --listen 0.0.0.0:8137 --host build.example \\
-      --tls-cert cert.pem --tls-key key.pem    serve to other machines
+  windlass serve --listen 8137 --behind-proxy --host build.example
 
-The page shows what needs a person, who works on what, sessions live, changes, hooks and cost. It listens on \
-this machine only, unless --listen names another address; that address needs TLS. The printed link logs in once, \
+The page shows open questions, current work, live sessions, changes, hooks and cost. It listens on this \
+machine only, unless --listen names another address; that address needs TLS. The printed link logs in once, \
 within a minute.")]
 pub struct Args {
     #[command(subcommand)]
@@ -70,7 +69,7 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
         return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
     }
     let text = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
-    text.parse().map_err(|_| "it is an address such as 127.0.0.1:8137, [::1]:8137 or 8137".to_owned())
+    text.parse().map_err(|_| "expected an address such as 127.0.0.1:8137, [::1]:8137 or 8137".to_owned())
 }
 
 pub fn run_serve(context: &CommandContext, args: Args, out: &mut Output) -> Result<u8, EarlyExit> {

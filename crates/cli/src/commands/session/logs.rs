@@ -250,7 +250,8 @@ fn print_output_line(line: &str, out: &mut Output) -> CommandResult {
 
 /// Builds the entry of an event, if it has one.
 fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEntry> {
-    let entry = |who: &str, tone, what: String| SessionLogEntry { who: who.to_owned(), tone, what, text: None, record: None };
+    let entry =
+        |who: &str, tone, what: String| SessionLogEntry { who: who.to_owned(), tone, what, text: None, record: None };
     let summary = || show::summarize_event(record);
     Some(match &record.envelope.event {
         Event::SessionStarted(started) => entry("session", Tone::Strong, format!("started with {}", started.agent)),
@@ -293,7 +294,11 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEnt
             let (tone, word) = show::describe_hook_outcome(finished.outcome);
             let why = finished.message.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
             let text = read_whole_record(finished.record.as_deref(), records).or_else(|| finished.feedback.clone());
-            SessionLogEntry { text, record: finished.record.clone(), ..entry(&finished.hook, tone, format!("{word}{why}")) }
+            SessionLogEntry {
+                text,
+                record: finished.record.clone(),
+                ..entry(&finished.hook, tone, format!("{word}{why}"))
+            }
         }
         Event::FeedbackQueued(queued) => {
             let what = match queued.voice {

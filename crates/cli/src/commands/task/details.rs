@@ -109,8 +109,8 @@ fn list_task_details(
         details.push(("answered", format!("by {}: {}", answer.by, answer.text.as_deref().unwrap_or("continue"))));
         details.extend(answer.ignores.iter().map(|hook| ("ignores", format!("{hook}, once"))));
     }
-    if !task.unheard.is_empty() && task.state != TaskState::Completed {
-        let pieces = show::format_feedback_count(u32::try_from(task.unheard.len()).unwrap_or(u32::MAX));
+    if !task.undelivered_feedback.is_empty() && task.state != TaskState::Completed {
+        let pieces = show::format_feedback_count(u32::try_from(task.undelivered_feedback.len()).unwrap_or(u32::MAX));
         details.push(("undelivered", format!("{pieces} for the next session")));
     }
     details.extend(driven);

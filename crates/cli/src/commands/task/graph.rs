@@ -89,7 +89,7 @@ struct TreeBranch {
 
 /// The part of a task's tree that is drawn in one place.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum BranchPart {
+enum TreeBranchPart {
     Whole,
     /// The tasks below are drawn elsewhere.
     Continued,
@@ -132,17 +132,17 @@ impl TaskGraph {
             while let Some(branch) = next.pop() {
                 let children = below.get(&branch.id);
                 let part = match (drawn.contains(&branch.id), children) {
-                    (false, Some(_)) if branch.depth == MAX_TREE_DEPTH => BranchPart::Continued,
-                    (false, _) => BranchPart::Whole,
-                    (true, _) => BranchPart::Repeated,
+                    (false, Some(_)) if branch.depth == MAX_TREE_DEPTH => TreeBranchPart::Continued,
+                    (false, _) => TreeBranchPart::Whole,
+                    (true, _) => TreeBranchPart::Repeated,
                 };
                 self.print_branch(&branch, part, out)?;
                 match part {
-                    BranchPart::Whole => drop(drawn.insert(branch.id)),
-                    BranchPart::Continued if !roots.contains(&branch.id) => roots.push_back(branch.id),
-                    BranchPart::Continued | BranchPart::Repeated => {}
+                    TreeBranchPart::Whole => drop(drawn.insert(branch.id)),
+                    TreeBranchPart::Continued if !roots.contains(&branch.id) => roots.push_back(branch.id),
+                    TreeBranchPart::Continued | TreeBranchPart::Repeated => {}
                 }
-                if part == BranchPart::Whole {
+                if part == TreeBranchPart::Whole {
                     next.extend(children.into_iter().flat_map(|children| branch.child_branches(children)));
                 }
             }
@@ -153,16 +153,16 @@ impl TaskGraph {
         Ok(())
     }
 
-    fn print_branch(&self, branch: &TreeBranch, part: BranchPart, out: &mut Output) -> CommandResult {
+    fn print_branch(&self, branch: &TreeBranch, part: TreeBranchPart, out: &mut Output) -> CommandResult {
         let task = &self.tasks[&branch.id];
         let lines = format!("{}{}", branch.indent, branch.mark);
         let id = task.id.to_string();
-        let note = if part == BranchPart::Continued { "  (see below)" } else { "" };
+        let note = if part == TreeBranchPart::Continued { "  (see below)" } else { "" };
         let used = text::display_width(&lines) + id.len() + task.state.name().len() + note.len() + 4;
         let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used).max(10));
         let (tone, goal) = match part {
-            BranchPart::Whole | BranchPart::Continued => (Tone::Plain, text::fit_to_width(&task.goal, room)),
-            BranchPart::Repeated => (Tone::Faint, "(see above)".to_owned()),
+            TreeBranchPart::Whole | TreeBranchPart::Continued => (Tone::Plain, text::fit_to_width(&task.goal, room)),
+            TreeBranchPart::Repeated => (Tone::Faint, "(see above)".to_owned()),
         };
         let (lines, goal, note) = (out.paint(Tone::Faint, lines), out.paint(tone, goal), out.paint(Tone::Faint, note));
         let (id, state) = (out.paint(Tone::Strong, id), out.paint(show::state_tone(task.state), task.state));

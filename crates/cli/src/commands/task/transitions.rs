@@ -120,7 +120,7 @@ pub struct ReleaseArgs {
     #[command(flatten)]
     subject: TaskSubject,
     /// The reason for the release
-    #[arg(long, value_name = "TEXT", default_value = "given back")]
+    #[arg(long, value_name = "TEXT", default_value = "released")]
     reason: String,
 }
 

@@ -70,8 +70,8 @@ pub fn print_report(report: &WhyReport, length: ReportLength, out: &mut Output) 
 
 fn render_head(report: &WhyReport, is_full: bool, out: &Output) -> Vec<String> {
     let title = format!("{} {}", report.kind, text::clean_line(&report.name));
-    let (tone, standing) = &report.standing;
-    let mut rows = render_text(standing, text::display_width(&title) + 2, 2, is_full, out);
+    let (tone, state) = &report.state;
+    let mut rows = render_text(state, text::display_width(&title) + 2, 2, is_full, out);
     rows.iter_mut().for_each(|row| *row = format!("  {}", out.paint(*tone, &*row)));
     rows[0] = format!("{}{}", out.paint(Tone::Strong, &title), rows[0]);
     rows.extend(report.about.iter().flat_map(|(label, what)| render_label(label, what, is_full, out)));

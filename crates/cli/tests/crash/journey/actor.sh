@@ -4,7 +4,7 @@
 name=${1:-${WINDLASS_HOOK:-agent}}
 record() { printf '%s\n' "$WINDLASS_TAG $name $WINDLASS_ITERATION $*" >>"$CRASH_RECORDER"; }
 
-. "${CRASH_ACTOR%/*}/family.sh"
+. "${CRASH_ACTOR%/*}/process_tree.sh"
 
 record start
 if [ "$(grep -c ' start$' "$CRASH_RECORDER")" = "$CRASH_EFFECT" ] && find_windlass; then

@@ -24,7 +24,7 @@ use super::{AFTER_COMMIT, BEFORE_COMMIT};
 use facts::JourneyResult;
 
 const ACTOR_SCRIPT: &str = include_str!("actor.sh");
-const PROCESS_TREE_SCRIPT: &str = include_str!("family.sh");
+const PROCESS_TREE_SCRIPT: &str = include_str!("process_tree.sh");
 const GIT_SCRIPT: &str = include_str!("git.sh");
 
 const CONFIG: &str = r#"
@@ -130,7 +130,7 @@ fn create_journey_project(program: &ProgramCopy) -> CrashSetup {
     let program_directory = setup.world.program_directory();
     let output = setup.world.run_command(setup.world.program("sh").args(["-c", SETUP]));
     assert_eq!(output.code, 0, "{output}");
-    fs::write(program_directory.join("family.sh"), PROCESS_TREE_SCRIPT).unwrap();
+    fs::write(program_directory.join("process_tree.sh"), PROCESS_TREE_SCRIPT).unwrap();
     fs::write(program_directory.join("git"), GIT_SCRIPT).unwrap();
     fs::set_permissions(program_directory.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
     std::os::unix::fs::symlink(&setup.program, program_directory.join("windlass")).unwrap();

@@ -107,14 +107,14 @@ fn task_that_is_let_pass_at_the_limit_is_told_by_its_reason() {
 #[test]
 fn end_of_graph_session_names_waived_task() {
     let waived = "`stop` blocks, and may not send the agent back; `on_retry_limit: complete` lets it pass";
-    for (grounds, work) in [("", ""), (" grounds=worktrees", "\nwork a\nhook tests")] {
-        let opened = if grounds.is_empty() { "" } else { "\nworkspace a" };
-        let begun = format!("add one\nadd two\nsession a work=graph retries=0 limit=complete{grounds}{opened}");
+    for (options, work) in [("", ""), (" grounds=worktrees", "\nwork a\nhook tests")] {
+        let opened = if options.is_empty() { "" } else { "\nworkspace a" };
+        let begun = format!("add one\nadd two\nsession a work=graph retries=0 limit=complete{options}{opened}");
         let script = format!("{begun}\nturn-done a.1 says=complete\nhook stop out=block{work}{opened}");
         let hook_names: &[&str] = if work.is_empty() { &["stop"] } else { &["stop", "tests"] };
         let mut project = ScriptProject::after(pipeline_rules(hook_names), &script);
         let lines = project.run_script(&format!("turn-done a.2 says=complete\nhook stop{work}"));
-        assert_eq!(lines.last().unwrap(), &format!("T2 session_ended Completed, T1: {waived}"), "{grounds}");
+        assert_eq!(lines.last().unwrap(), &format!("T2 session_ended Completed, T1: {waived}"), "{options}");
     }
 }
 

@@ -191,7 +191,7 @@ fn completion_claim_of_finished_turn_is_refused() {
          --
          run=a.1 complete T1
          run=a.2 complete T1",
-        "! the turn a.1.0000000000000007 is over; its claim comes too late
+        "! cannot claim completion: the turn a.1.0000000000000007 is over
          T1 task_completed",
     );
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 use windlass_expr::{Condition, ExpressionNames, ToolMatcher};
 
 use super::script::{ScriptProject, default_rules};
-use crate::bridge::{BridgeCall, BridgeCaller, CallRuling, CallVerdict, ObjectingHook};
+use crate::bridge::{BlockingBridgeHook, BridgeCall, BridgeCaller, CallRuling, CallVerdict};
 use crate::command::refusal::Refusal;
 use crate::command::{Authority, Command, CommandOrigin};
 use crate::decide::{ConfigTrust, EngineRules, HookPlan, HookScope, PlannedHook, decide, hooks_for_call};
@@ -137,7 +137,7 @@ fn answer_with_block(
     let verdict = CallVerdict {
         ruling: CallRuling::Block,
         reason: Some(reason.to_owned()),
-        objectors: vec![ObjectingHook { hook: "tests".to_owned(), max_send_backs: most }],
+        objectors: vec![BlockingBridgeHook { hook: "tests".to_owned(), max_send_backs: most }],
         max_retries: 3,
         told: None,
     };
@@ -223,7 +223,7 @@ fn third_identical_block_lets_agent_go() {
     assert_eq!(answer_with_block(&mut project, "one", "same", None).let_go, None);
     assert_eq!(answer_with_block(&mut project, "one", "same", None).let_go, None);
     let end = answer_with_block(&mut project, "one", "same", None);
-    assert_eq!(end.let_go.as_deref(), Some("the same words 3 times in a row"));
+    assert_eq!(end.let_go.as_deref(), Some("the same reason 3 times in a row"));
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn hook_at_its_limit_opens_the_gate_for_no_other() {
     let mut end = |reason: &str, hooks: &[(&str, Option<u32>)]| {
         let objectors = hooks
             .iter()
-            .map(|(hook, most)| ObjectingHook { hook: (*hook).to_owned(), max_send_backs: *most })
+            .map(|(hook, most)| BlockingBridgeHook { hook: (*hook).to_owned(), max_send_backs: *most })
             .collect();
         let (ruling, reason, told) = (CallRuling::Block, Some(reason.to_owned()), None);
         answer_stop(&mut project, "one", CallVerdict { ruling, reason, objectors, max_retries: 3, told }).let_go
@@ -269,7 +269,7 @@ fn hook_at_its_limit_opens_the_gate_for_no_other() {
 fn let_go_reason_names_limit() {
     let mut project = bridge_project();
     let mut end = |max_retries| {
-        let objectors = vec![ObjectingHook { hook: "tests".to_owned(), max_send_backs: None }];
+        let objectors = vec![BlockingBridgeHook { hook: "tests".to_owned(), max_send_backs: None }];
         let (ruling, reason, told) = (CallRuling::Block, Some(format!("{max_retries} fail")), None);
         let verdict = CallVerdict { ruling, reason, objectors, max_retries, told };
         answer_stop(&mut project, "one", verdict).let_go
@@ -332,7 +332,7 @@ fn call_without_conversation_is_refused() {
 fn tool_call_is_blocked_every_time_despite_retry_limit() {
     let mut project = bridge_project();
     for _ in 0..5 {
-        let objectors = vec![ObjectingHook { hook: "guard".to_owned(), max_send_backs: Some(1) }];
+        let objectors = vec![BlockingBridgeHook { hook: "guard".to_owned(), max_send_backs: Some(1) }];
         let (ruling, reason, told) = (CallRuling::Block, Some("never".to_owned()), None);
         let verdict = CallVerdict { ruling, reason, objectors, max_retries: 1, told };
         let answered = answer_call("pre_tool_use", &mut project, "one", verdict);

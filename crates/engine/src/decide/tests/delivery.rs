@@ -96,7 +96,10 @@ fn output_of_post_iteration_after_delivery_stays_with_task() {
         format!("{PASSED_WORK}hook note tells=first\nturn-done a.1 says=complete\nhook check\nhook note tells=second");
     let mut project = ScriptProject::after(loop_rules(&["check", "note"]), &script);
     assert_eq!(project.find_session("a").ending_kind(), Some(SessionEndKind::Completed));
-    assert_eq!((project.find_task("T1").state, project.find_task("T1").unheard.len()), (TaskState::Completed, 1));
+    assert_eq!(
+        (project.find_task("T1").state, project.find_task("T1").undelivered_feedback.len()),
+        (TaskState::Completed, 1)
+    );
     let again = project.run_script("forced reopen T1 red on main\nsession b task=T1");
     assert_eq!(again.last().unwrap(), "T1 turn_started b.1 to work second The task was reopened: red on main");
 }
@@ -177,7 +180,7 @@ fn delivery_comes_before_submission_from_worktree() {
     assert_eq!(project.find_session("a").next_action(), NextAction::Work);
     let answered = project.run_script("work a");
     assert_eq!(answered.last().unwrap(), "T1 session_ended Completed");
-    assert_eq!(project.find_task("T1").unheard.len(), 1);
+    assert_eq!(project.find_task("T1").undelivered_feedback.len(), 1);
 }
 
 #[test]
@@ -186,7 +189,7 @@ fn used_up_budget_completes_passed_work_without_delivery() {
     let mut project = ScriptProject::after(loop_rules(&["note"]), script);
     let answered = project.run_script("hook note tells=by-the-way");
     assert_eq!(answered.last().unwrap(), "T1 session_ended Completed");
-    assert_eq!(project.find_task("T1").unheard.len(), 1);
+    assert_eq!(project.find_task("T1").undelivered_feedback.len(), 1);
 }
 
 #[test]
@@ -237,7 +240,7 @@ fn feedback_of_left_task_does_not_reach_next_task() {
     let mut project = ScriptProject::after(loop_rules(&["note"]), script);
     let answered = project.run_script("hook note tells=red");
     assert_eq!(answered.last().unwrap(), "T2 turn_started a.2 to work");
-    assert_eq!(project.find_task("T1").unheard.len(), 1);
+    assert_eq!(project.find_task("T1").undelivered_feedback.len(), 1);
 }
 
 #[test]
@@ -279,7 +282,7 @@ fn log_with_unjudged_delivery_still_folds() {
             protected: None,
             goal: None,
             work: WorkSource::Given,
-            grounds: WorkspaceMode::InPlace,
+            workspace_mode: WorkspaceMode::InPlace,
             agent: "command:true".to_owned(),
             terms: SessionTerms::default(),
             owner: owner.clone(),

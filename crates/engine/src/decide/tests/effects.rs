@@ -154,7 +154,7 @@ fn interrupted_turn_ends_on_resume_and_next_iteration_starts() {
          T1 iteration_interrupted a.1
          T1 iteration_started a.2
          T1 turn_started a.2 to work
-         ! the turn a.1.0000000000000007 is over; its claim comes too late",
+         ! cannot claim completion: the turn a.1.0000000000000007 is over",
     );
 }
 
@@ -167,7 +167,7 @@ fn turn_and_its_start_hooks_are_pending_concurrently() {
     assert!(matches!(hook.kind, EffectKind::Hook(_)) && hook.id.index == 1, "{hook:?}");
     assert_eq!((turn.owner.as_str(), hook.owner.as_str()), ("w2", "w1"));
     assert_eq!(turn.id.seq, hook.id.seq);
-    assert_eq!(project.find_session("a").owed, [], "the session waits for no hook of another owner");
+    assert_eq!(project.find_session("a").pending_hooks, [], "the session waits for no hook of another owner");
     let answered = project.run_script("begin push\nturn-done a.1\nfinish push");
     let expected = [
         "system hook_started push 1 by w1",

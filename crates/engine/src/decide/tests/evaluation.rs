@@ -55,7 +55,7 @@ fn new_stop_hook(hook: StopHook) -> NewStopHook {
 impl ScriptProject {
     pub(super) fn start_series(&mut self, new: NewIterationSeries) -> Result<SeriesId, Refusal> {
         self.commit_as_person(&Command::StartSeries { task: FIRST_TASK, new })?;
-        Ok(self.find_task("T1").drive.series.expect("it has been started").id)
+        Ok(self.find_task("T1").evaluation.series.expect("it has been started").id)
     }
 
     fn register_hook(&mut self, new: NewStopHook) -> Result<HookId, Refusal> {
@@ -117,12 +117,12 @@ fn series_runs_from_start_to_completion() {
     assert_eq!(finished.feedback, ["rule 0: as found"]);
     project.commit_as_person(&Command::AdvanceSeries { task: FIRST_TASK, series: id }).unwrap();
     project.simulate_crash();
-    let live = project.find_task("T1").drive.series.unwrap();
+    let live = project.find_task("T1").evaluation.series.unwrap();
     assert_eq!((live.iteration, live.remaining_iterations(), live.judged), (2, 8, None));
     let records = project.complete_series(id, Promise::Complete).unwrap();
     assert_eq!(&event_types(&records)[..2], [EventType::SeriesEnded, EventType::TaskCompleted]);
     let task = project.find_task("T1");
-    assert_eq!((task.state, task.drive.series, task.drive.hooks.len()), (TaskState::Completed, None, 1));
+    assert_eq!((task.state, task.evaluation.series, task.evaluation.hooks.len()), (TaskState::Completed, None, 1));
     assert_eq!(
         event_types(&project.commit_as_person(&Command::ClearHooks { task: FIRST_TASK, hook: None }).unwrap()),
         [EventType::HooksCleared]
@@ -141,7 +141,7 @@ fn one_registered_hook_is_switched_and_removed_alone() {
     assert!(project.commit_as_person(&switch(false)).unwrap().is_empty(), "it is off already");
     project.simulate_crash();
     let state = |project: &ScriptProject| {
-        project.find_task("T1").drive.hooks.iter().map(|hook| (hook.id, hook.enabled)).collect::<Vec<_>>()
+        project.find_task("T1").evaluation.hooks.iter().map(|hook| (hook.id, hook.enabled)).collect::<Vec<_>>()
     };
     assert_eq!(state(&project), [(one, false), (two, true)]);
     let remove = Command::ClearHooks { task: FIRST_TASK, hook: Some(two) };
@@ -162,7 +162,7 @@ fn being_blocked_is_not_being_complete() {
         project.complete_series(id, promise).unwrap();
         let task = project.find_task("T1");
         assert_eq!((task.state, task.blocked.unwrap().reason.as_str()), (TaskState::Blocked, reason));
-        assert_eq!(task.drive.series, None);
+        assert_eq!(task.evaluation.series, None);
     }
 }
 
@@ -336,9 +336,9 @@ fn hooks_last_until_they_are_cleared_or_the_task_begins_anew() {
         "T1 has 20 stop hooks; at most 20 are allowed"
     );
     project.simulate_crash();
-    assert_eq!(project.find_task("T1").drive.hooks.len(), 20);
+    assert_eq!(project.find_task("T1").evaluation.hooks.len(), 20);
     project.run_script("fail T1\nreopen T1");
-    assert!(project.find_task("T1").drive.hooks.is_empty());
+    assert!(project.find_task("T1").evaluation.hooks.is_empty());
 }
 
 #[test]
@@ -382,13 +382,13 @@ fn five_checkpoints_are_kept_and_the_last_of_the_series() {
             .unwrap();
     };
     let kept = |project: &ScriptProject| -> Vec<u32> {
-        project.find_task("T1").drive.checkpoints.iter().map(|checkpoint| checkpoint.sequence).collect()
+        project.find_task("T1").evaluation.checkpoints.iter().map(|checkpoint| checkpoint.sequence).collect()
     };
     (0..7).for_each(|_| make(&mut project, CheckpointTrigger::Manual));
     assert_eq!(kept(&project), [3, 4, 5, 6, 7]);
     let now = project.find_task("T1").updated_at;
     let at_hand = |project: &ScriptProject, days: i64| {
-        project.find_task("T1").drive.live_checkpoints_at(now.add_millis(days * 86_400_000)).count()
+        project.find_task("T1").evaluation.live_checkpoints_at(now.add_millis(days * 86_400_000)).count()
     };
     make(&mut project, CheckpointTrigger::Error);
     assert_eq!([0, 2, 6, 8].map(|days| at_hand(&project, days)), [5, 4, 4, 0]);
@@ -416,7 +416,7 @@ fn drafts_are_cut_and_say_so() {
         ..NewCheckpoint::with_trigger(CheckpointTrigger::Manual)
     };
     project.commit_as_person(&Command::CreateCheckpoint { task: FIRST_TASK, new }).unwrap();
-    let last = project.find_task("T1").drive.checkpoints.pop().unwrap();
+    let last = project.find_task("T1").evaluation.checkpoints.pop().unwrap();
     let made_at: Timestamp = project.find_task("T1").updated_at;
     assert_eq!(last.expires_at, made_at.add_millis(300_000));
 }
@@ -458,17 +458,17 @@ fn agent_in_session_starts_series_and_claims_its_completion() {
     let run = Some(run_id("a.1"));
     let start = Command::StartSeries { task: FIRST_TASK, new: new_series(3) };
     project.commit_as(Authority::Person, run.clone(), &start).unwrap();
-    let id = project.find_task("T1").drive.series.unwrap().id;
+    let id = project.find_task("T1").evaluation.series.unwrap().id;
     let complete = Command::CompleteSeries { task: FIRST_TASK, series: id, promise: Promise::Complete };
     let records = project.commit_as(Authority::Person, run.clone(), &complete).unwrap();
     assert_eq!(event_types(&records), [EventType::SeriesEnded, EventType::CompletionClaimed], "the session judges");
     assert_eq!(project.find_task("T1").state, TaskState::Active);
     project.commit_as(Authority::Person, run.clone(), &start).unwrap();
-    let id = project.find_task("T1").drive.series.unwrap().id;
+    let id = project.find_task("T1").evaluation.series.unwrap().id;
     let blocked = Command::CompleteSeries { task: FIRST_TASK, series: id, promise: Promise::Blocked };
     let refusal = project.commit_as(Authority::Person, run, &blocked).unwrap_err();
     assert!(matches!(refusal, Refusal::Held { .. }), "{refusal}");
-    assert!(project.find_task("T1").drive.series.is_some(), "what is refused has changed nothing");
+    assert!(project.find_task("T1").evaluation.series.is_some(), "what is refused has changed nothing");
 }
 
 #[test]
@@ -479,7 +479,7 @@ fn agent_clears_only_stop_hooks_it_registered_itself() {
     let own = Command::RegisterHook { task: FIRST_TASK, new: new_stop_hook(StopHook::Promise) };
     project.commit_as(Authority::Person, run.clone(), &own).unwrap();
     let hook_states = |project: &ScriptProject| -> Vec<(HookId, bool)> {
-        project.find_task("T1").drive.hooks.iter().map(|hook| (hook.id, hook.inside)).collect()
+        project.find_task("T1").evaluation.hooks.iter().map(|hook| (hook.id, hook.inside)).collect()
     };
     assert_eq!(hook_states(&project).iter().map(|(_, inside)| *inside).collect::<Vec<_>>(), [false, true]);
     let clear = Command::ClearHooks { task: FIRST_TASK, hook: None };
@@ -524,8 +524,8 @@ fn rules_of_other_starter_hold_until_work_is_accepted() {
     let complete = Command::CompleteSeries { task: FIRST_TASK, series: id, promise: Promise::Complete };
     let records = project.commit_as(Authority::Person, run, &complete).unwrap();
     assert_eq!(event_types(&records), [EventType::CompletionClaimed]);
-    assert!(project.find_task("T1").drive.series.is_some());
-    assert!(project.find_task("T1").drive.has_turn_judge());
+    assert!(project.find_task("T1").evaluation.series.is_some());
+    assert!(project.find_task("T1").evaluation.has_turn_judge());
 }
 
 #[test]

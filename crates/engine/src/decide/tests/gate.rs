@@ -55,7 +55,7 @@ fn gate_escalates_after_three_identical_blocks() {
         let decided = answered.iter().rfind(|line| line.contains("gate_decided")).unwrap();
         decided.replace("system gate_decided Block: ", "")
     };
-    assert_eq!(script(["red", "red", "red"]), "Escalated, `check` blocks 3 times in a row with the same words");
+    assert_eq!(script(["red", "red", "red"]), "Escalated, `check` blocks 3 times in a row with the same reason");
     assert_eq!(script(["red", "green", "red"]), "send back 3");
     assert_eq!(script(["green", "red", "red"]), "send back 3");
 }
@@ -102,7 +102,7 @@ fn counts_survive_a_restart() {
         "crash\nresume a by=w1\nturn-interrupted a.1\nturn-done a.2\nhook check out=block tells=red\ncrash",
     );
     let answered = project.run_script("turn-done a.2\nhook check out=block tells=red");
-    let early = "system gate_decided Block: Escalated, `check` blocks 3 times in a row with the same words";
+    let early = "system gate_decided Block: Escalated, `check` blocks 3 times in a row with the same reason";
     assert!(answered.iter().any(|line| line == early), "{answered:?}");
 }
 

@@ -112,9 +112,9 @@ fn dependency_cycle_is_refused_with_its_full_path() {
          link T4 blocks T1
          link T1 depends_on T2
          link T1 spawned_by T4",
-        "! the edge would close a cycle: T1 → T4 → T3 → T2 → T1
-         ! the edge would close a cycle: T1 → T4 → T3 → T2 → T1
-         ! the edge would close a cycle: T1 → T2 → T1
+        "! cannot add the edge: it would close a cycle: T1 → T4 → T3 → T2 → T1
+         ! cannot add the edge: it would close a cycle: T1 → T4 → T3 → T2 → T1
+         ! cannot add the edge: it would close a cycle: T1 → T2 → T1
          T1 dependency_added spawned_by T4",
     );
 }
@@ -123,8 +123,8 @@ fn dependency_cycle_is_refused_with_its_full_path() {
 fn task_cannot_wait_for_itself() {
     check(
         "add one\n--\nlink T1 depends_on T1\nlink T1 blocks T1\nadd two after=T2",
-        "! T1 cannot be linked to itself
-         ! T1 cannot be linked to itself
+        "! cannot link T1 to itself
+         ! cannot link T1 to itself
          ! there is no task T2",
     );
 }
@@ -148,8 +148,8 @@ fn task_with_waiting_dependents_cannot_be_deleted_alone() {
          T2 task_deleted
          T1 task_deleted
          ! cannot delete T1: it is deleted
-         ! T1 is deleted, so T4 cannot be linked to it
-         ! T1 is deleted, so T2 cannot be linked to it",
+         ! cannot link T4 to T1: T1 is deleted
+         ! cannot link T2 to T1: T1 is deleted",
     );
 }
 

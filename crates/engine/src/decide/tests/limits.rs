@@ -182,7 +182,7 @@ fn session_fields_are_taken_up_to_limit() {
                 task: None,
                 goal: None,
                 work: crate::session::WorkSource::Given,
-                grounds: crate::delivery::WorkspaceMode::InPlace,
+                workspace_mode: crate::delivery::WorkspaceMode::InPlace,
                 config: String::new(),
                 protected: None,
                 agent: "command:true".to_owned(),

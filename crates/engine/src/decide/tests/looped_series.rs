@@ -27,13 +27,13 @@ fn series_advances_with_loop_up_to_its_maximum() {
     let mut project = project_with_series(2, 9);
     let answered = end_turn(&mut project, 1, false);
     assert!(answered.iter().any(|line| line.starts_with("T1 series_advanced")), "{answered:?}");
-    let series = project.find_task("T1").drive.series.unwrap();
+    let series = project.find_task("T1").evaluation.series.unwrap();
     assert_eq!((series.iteration, series.before.failed, series.judged), (2, 1, None));
     let answered = project.run_script("turn-done a.2");
     let ended = format!("Escalated, {} ends here, maximum: this was iteration 2 of 2", series.id);
     assert!(answered.iter().any(|line| line.ends_with(&ended)), "{answered:?}");
     assert_eq!(project.find_task("T1").state, TaskState::Blocked);
-    assert_eq!(project.find_task("T1").drive.series.unwrap().iteration, 2);
+    assert_eq!(project.find_task("T1").evaluation.series.unwrap().iteration, 2);
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn series_breaker_counts_iterations_of_loop() {
     let mut project = project_with_series(9, 2);
     for (iteration, passed) in [(1, false), (2, true), (3, false)] {
         end_turn(&mut project, iteration, passed);
-        assert_eq!(project.find_task("T1").drive.series.unwrap().iteration, iteration + 1);
+        assert_eq!(project.find_task("T1").evaluation.series.unwrap().iteration, iteration + 1);
     }
     let answered = end_turn(&mut project, 4, false);
     let ended = "circuit breaker: validation failed in 2 iterations in a row";
@@ -54,7 +54,7 @@ fn series_counts_neither_send_backs_nor_interrupted_iterations() {
     let mut project = ScriptProject::after(loop_rules(&["check"]), "add one");
     project.start_series(new_series(5)).unwrap();
     project.run_script("release T1\nsession a task=T1");
-    let iteration = |project: &ScriptProject| project.find_task("T1").drive.series.unwrap().iteration;
+    let iteration = |project: &ScriptProject| project.find_task("T1").evaluation.series.unwrap().iteration;
     project.run_script("turn-done a.1\nhook check out=block tells=red");
     assert_eq!(iteration(&project), 1);
     project.run_script("turn-interrupted a.1");
@@ -79,7 +79,7 @@ fn series_counts_iterations_after_a_repair_an_answer_and_a_failure() {
     let count = |script: &str| {
         let mut project = project_with_series(9, 9);
         project.run_script(script);
-        project.find_task("T1").drive.series.unwrap().iteration
+        project.find_task("T1").evaluation.series.unwrap().iteration
     };
     assert_eq!(count("turn-done a.1 says=blocked\nanswer T1 continue\nsession b task=T1"), 2);
     assert_eq!(count("turn-failed a.1\nlater 1s\nadvance a"), 1, "a failed turn is not judged");
@@ -95,5 +95,5 @@ fn series_advances_once_where_a_delivery_turn_ends_the_loop() {
     assert!(project.find_session("a").delivered);
     let ended = project.run_script("turn-done a.1\nhook note");
     assert!(ended.last().unwrap().contains("session_ended Limit"), "{ended:?}");
-    assert_eq!(project.find_task("T1").drive.series.unwrap().iteration, 1);
+    assert_eq!(project.find_task("T1").evaluation.series.unwrap().iteration, 1);
 }

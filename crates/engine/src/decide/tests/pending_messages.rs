@@ -94,7 +94,7 @@ fn message_at_limit_leaves_work_unaccepted() {
     project.run_script("advance a");
     assert_eq!(project.find_task("T1").state, TaskState::NeedsContinuation);
     assert_eq!(project.find_session("a").ending_kind(), Some(SessionEndKind::Limit));
-    assert_eq!(project.find_task("T1").unheard.len(), 1);
+    assert_eq!(project.find_task("T1").undelivered_feedback.len(), 1);
 }
 
 /// Hooks that the dead owner had not begun are not begun by the new owner.

@@ -143,7 +143,7 @@ fn person_message_resets_repeated_block_count_unlike_agent_message() {
         decided.pop().unwrap()
     };
     assert_eq!(after("say a look-at-the-pump"), "system gate_decided Block: send back 1");
-    let early = "system gate_decided Block: Escalated, `check` blocks 3 times in a row with the same words";
+    let early = "system gate_decided Block: Escalated, `check` blocks 3 times in a row with the same reason";
     assert_eq!(after("run=a.1 say a ada-is-content"), early, "an agent is no person");
 }
 
@@ -424,7 +424,7 @@ fn message_undelivered_by_failed_session_reaches_next_session() {
          T1 turn_started b.2 to work",
     );
     let heard = ScriptProject::after(default_rules(), &script.replace("--\n", ""));
-    assert_eq!(heard.find_task("T1").unheard, []);
+    assert_eq!(heard.find_task("T1").undelivered_feedback, []);
 }
 
 #[test]
@@ -456,7 +456,7 @@ const WAIVED_PASS: &str = "Pass: Completed, `check` did not pass, and a person l
 #[test]
 fn hook_ignored_by_answer_does_not_block_completion_claim() {
     let mut project = ScriptProject::after(gated_rules(), &format!("{IGNORED_CHECK}\nturn-done b.1 says=complete"));
-    assert_eq!(project.find_session("b").ignores, ["check"]);
+    assert_eq!(project.find_session("b").ignored_hooks, ["check"]);
     let answered = project.run_script("hook check out=block tells=red");
     assert!(answered.contains(&format!("T1 gate_decided {WAIVED_PASS}")), "{answered:?}");
     assert!(!answered.iter().any(|line| line.contains("feedback_queued")), "{answered:?}");
@@ -467,7 +467,7 @@ fn hook_stays_ignored_after_turn_without_valid_completion_claim() {
     for turn in ["turn-done b.1", "say b use-tabs\nturn-done b.1 says=complete"] {
         let script = format!("{IGNORED_CHECK}\n{turn}\nhook check out=block\nhook ready");
         let mut project = ScriptProject::after(gated_rules(), &script);
-        assert_eq!(project.find_session("b").ignores, ["check"], "{turn}");
+        assert_eq!(project.find_session("b").ignored_hooks, ["check"], "{turn}");
         project.run_script("turn-done b.2 says=complete");
         let answered = project.run_script("hook check out=block");
         assert!(answered.contains(&format!("T1 gate_decided {WAIVED_PASS}")), "{turn}: {answered:?}");
@@ -504,7 +504,7 @@ fn hook_ignored_once_blocks_again_at_next_gate() {
          turn-done b.2 says=complete"
     );
     let mut project = ScriptProject::after(gated_rules(), &script);
-    assert_eq!(project.find_session("b").ignores, [""; 0]);
+    assert_eq!(project.find_session("b").ignored_hooks, [""; 0]);
     let answered = project.run_script("hook check out=block");
     assert!(answered.iter().any(|line| line.starts_with("T1 gate_decided Block: Escalated")), "{answered:?}");
 }

@@ -524,7 +524,7 @@ fn change_is_merged_once_and_only_by_person() {
     assert_eq!(project.run_script("run=a.1 merged T1 def"), ["! only a person can merge"], "an agent does not");
     assert_eq!(
         project.run_script("merged T1 def\nmerged T1 def"),
-        ["T1 change_merged def", "! T1 has no change that could be merged"]
+        ["T1 change_merged def", "! cannot merge T1: it has no change"]
     );
     assert_eq!(project.find_task("T1").change.unwrap().merged.as_deref(), Some("def"));
 }

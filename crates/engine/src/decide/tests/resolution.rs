@@ -119,7 +119,7 @@ fn hooks_of_all_scopes_run_in_order_of_plan() {
     let script =
         "add one type=bug\nsession a task=T1 agent=claude\nhook agent-first\nhook greet\nhook start\nhook theirs-begin";
     let project = ScriptProject::after(scoped_rules(ConfigTrust::Yes), script);
-    let waits: Vec<u32> = project.find_session("a").owed.iter().map(|effect| effect.index).collect();
+    let waits: Vec<u32> = project.find_session("a").pending_hooks.iter().map(|effect| effect.index).collect();
     assert_eq!(waits, [0, 1, 2, 3]);
 }
 

@@ -22,13 +22,13 @@ fn one_turn_runs_at_a_time_and_the_next_follows_by_itself() {
          system session_started
          system iteration_started a.1
          system turn_started a.1 to work
-         ! the turn a.2.0000000000000007 is over; its claim comes too late
+         ! cannot claim completion: the turn a.2.0000000000000007 is over
          system turn_finished
          system gate_decided Pass: Continue
          system iteration_completed
          system iteration_started a.2
          system turn_started a.2 to work
-         ! the turn a.1.0000000000000007 is over; its claim comes too late
+         ! cannot claim completion: the turn a.1.0000000000000007 is over
          system iteration_failed
          system iteration_started a.3
          system turn_started a.3 to work
@@ -51,9 +51,9 @@ fn ended_session_refuses_commands() {
          stop a
          resume a by=w2
          session a",
-        "! the turn a.1.0000000000000007 is over; its claim comes too late
-         ! the turn a.1.0000000000000007 is over; its claim comes too late
-         ! the turn a.1.0000000000000007 is over; its claim comes too late
+        "! cannot claim completion: the turn a.1.0000000000000007 is over
+         ! cannot claim completion: the turn a.1.0000000000000007 is over
+         ! cannot claim completion: the turn a.1.0000000000000007 is over
          ! session `a` has ended
          ! session `a` has ended
          ! session `a` exists already",

@@ -320,7 +320,7 @@ fn agent_neither_starts_nor_completes_series_on_gated_task() {
     let refusal = project.commit_as(Authority::Person, agent(), &start).unwrap_err();
     assert!(refusal.to_string().starts_with("cannot start T2 from inside a session"), "{refusal}");
     project.commit_as_person(&start).unwrap();
-    let series = project.find_task("T2").drive.series.unwrap().id;
+    let series = project.find_task("T2").evaluation.series.unwrap().id;
     let complete = Command::CompleteSeries { task, series, promise: Promise::Complete };
     let refusal = project.commit_as(Authority::Person, agent(), &complete).unwrap_err();
     assert!(refusal.to_string().ends_with("must pass their gates (stop)"), "{refusal}");

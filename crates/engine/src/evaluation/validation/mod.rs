@@ -262,7 +262,7 @@ mod milliseconds {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    #[expect(clippy::ref_option, reason = "serde asks for it so")]
+    #[expect(clippy::ref_option, reason = "serde's `skip_serializing_if` passes a reference")]
     pub fn serialize<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         time.map(milliseconds).serialize(serializer)

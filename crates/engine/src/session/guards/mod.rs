@@ -3,7 +3,7 @@
 //! | guard | ends as |
 //! | --- | --- |
 //! | iterations, wall time, cost | `limit` |
-//! | failures in a row, thrashing, stop hooks at their limit or with the same words three times, rate limits in a row | `escalated` |
+//! | failures in a row, thrashing, stop hooks at their limit or with the same reason three times, rate limits in a row | `escalated` |
 //! | interruptions in a row | `error` |
 //!
 //! Each guard names itself in the reason. None of these ends is a success, except for stop hooks at their limit under
@@ -39,7 +39,7 @@ impl Session {
     pub(crate) fn decide_at_retry_limit(&self, claim: Option<Promise>) -> GateDecision {
         let why = match self.repeats_same_block() && self.remaining_send_backs() > 0 {
             true => format!(
-                "{} {} times in a row with the same words",
+                "{} {} times in a row with the same reason",
                 self.describe_blocking_hooks(),
                 EngineLimits::SAME_BLOCKS_IN_A_ROW
             ),
@@ -123,7 +123,7 @@ impl Session {
     /// Names the blocking hooks, each with its number of send-backs.
     pub fn describe_block_state(&self) -> String {
         let sent = |blocker: &BlockingHook| self.send_back_count(blocker).min(self.max_send_backs_of(blocker));
-        let told = |who: &str, sent: u32| match sent {
+        let describe = |who: &str, sent: u32| match sent {
             0 => format!("{who}, and may not send the agent back"),
             sent => {
                 let (names, verb) = who.rsplit_once(' ').unwrap_or(("", who));
@@ -132,10 +132,10 @@ impl Session {
         };
         match self.blocking.as_slice() {
             [first, rest @ ..] if rest.iter().any(|other| sent(other) != sent(first)) => {
-                let each = |blocker: &BlockingHook| told(&format!("`{}` blocks", blocker.hook), sent(blocker));
+                let each = |blocker: &BlockingHook| describe(&format!("`{}` blocks", blocker.hook), sent(blocker));
                 self.blocking.iter().map(each).collect::<Vec<_>>().join("; ")
             }
-            alike => told(&self.describe_blocking_hooks(), alike.first().map_or(0, sent)),
+            alike => describe(&self.describe_blocking_hooks(), alike.first().map_or(0, sent)),
         }
     }
 
@@ -201,12 +201,12 @@ impl Session {
     pub(crate) fn ignores_hook_result(&self, hook: &HookEffect, outcome: HookOutcome) -> bool {
         let keeps =
             matches!(GateVerdict::from_hook_outcome(outcome, hook.on_failure), GateVerdict::Block | GateVerdict::Fail);
-        keeps && hook.class == HookClass::Gate && self.ignores.contains(&hook.hook)
+        keeps && hook.class == HookClass::Gate && self.ignored_hooks.contains(&hook.hook)
     }
 
     /// Names the hooks that a person has waived.
     pub(crate) fn describe_waived_hooks(&self) -> Option<String> {
-        let names: Vec<String> = self.overlooked.iter().map(|hook| format!("`{hook}`")).collect();
+        let names: Vec<String> = self.ignored_blocks.iter().map(|hook| format!("`{hook}`")).collect();
         (!names.is_empty()).then(|| format!("{} did not pass, and a person let it pass", names.join(" and ")))
     }
 

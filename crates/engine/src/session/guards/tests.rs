@@ -125,7 +125,7 @@ fn same_block_three_times_escalates_early() {
         })
     };
     assert_eq!(under(RetryLimitAction::Escalate, 1), "SendBack");
-    let early = "Escalated: `check` blocks 3 times in a row with the same words";
+    let early = "Escalated: `check` blocks 3 times in a row with the same reason";
     assert_eq!(under(RetryLimitAction::Escalate, 2), early);
     assert_eq!(under(RetryLimitAction::Ask, 2), "Ask");
     // Under `complete`, the session does not escalate before the limit.
@@ -157,7 +157,7 @@ fn retry_limit_does_not_waive_other_hooks() {
     assert!(beside(GateVerdict::Pass, true).starts_with("Completed: "));
     let overlooked = judged_result(GateVerdict::Block, Some(Promise::Complete), |session| {
         with_equal_blocks(5)(session);
-        (session.terms.on_retry_limit, session.overlooked) = (RetryLimitAction::Complete, vec!["lint".to_owned()]);
+        (session.terms.on_retry_limit, session.ignored_blocks) = (RetryLimitAction::Complete, vec!["lint".to_owned()]);
     });
     assert!(overlooked.ends_with("; `lint` did not pass, and a person let it pass"), "{overlooked}");
 }

@@ -197,15 +197,15 @@ impl ReviewJudgement {
 
     /// Returns the feedback for the author of the change.
     pub fn render_feedback(&self, brief: &str) -> String {
-        let mut told =
+        let mut text =
             format!("The change was not approved (`{}`): {}\n", collapse_to_line(brief), self.summary.trim());
         for finding in self.findings.iter().take(MAX_FINDINGS) {
-            let _ = write!(told, "\n- {finding}");
+            let _ = write!(text, "\n- {finding}");
         }
         if let Some(more @ 1..) = self.findings.len().checked_sub(MAX_FINDINGS) {
-            let _ = write!(told, "\n- and {more} more");
+            let _ = write!(text, "\n- and {more} more");
         }
-        told
+        text
     }
 }
 

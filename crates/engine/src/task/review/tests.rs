@@ -106,14 +106,14 @@ fn feedback_lists_findings_with_locations() {
     let said = r#"{"approved": false, "summary": "Two things.", "findings": [
         {"file": "src/a.rs", "line": 12, "severity": "major", "text": "It panics.\nTwice."},
         {"file": "b", "text": "Gone."}, {"line": 3, "text": "Odd."}, {"text": "No tests.", "severity": null}]}"#;
-    let told = ReviewJudgement::parse_answer(said, "").unwrap().render_feedback("qa");
+    let feedback = ReviewJudgement::parse_answer(said, "").unwrap().render_feedback("qa");
     let expected = "The change was not approved (`qa`): Two things.\n\n- src/a.rs:12 (major): It panics.\n  Twice.\n\
         - b: Gone.\n- line 3: Odd.\n- No tests.";
-    assert_eq!(told, expected);
+    assert_eq!(feedback, expected);
     let many: Vec<Value> = (0..130).map(|number| serde_json::json!({"text": format!("no. {number}")})).collect();
     let many = serde_json::json!({"approved": false, "summary": "x", "findings": many}).to_string();
-    let told = ReviewJudgement::parse_answer(&many, "").unwrap().render_feedback("qa");
-    assert!(told.ends_with("- no. 99\n- and 30 more"), "{told}");
+    let feedback = ReviewJudgement::parse_answer(&many, "").unwrap().render_feedback("qa");
+    assert!(feedback.ends_with("- no. 99\n- and 30 more"), "{feedback}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ const MAX_FORGE_ATTEMPTS: u32 = 4;
 const MAX_FORGE_WAIT: Duration = Duration::from_secs(60);
 
 /// A branch that others can see from now on.
-pub(super) struct BranchOffer {
+pub(super) struct PublishedBranch {
     pub branch: BranchName,
     pub head: GitCommitId,
     /// Branch that the change is meant for.
@@ -40,33 +40,35 @@ impl EffectRunner<'_> {
         if !self.still_holds_task(session)? {
             return Ok(Ok(task_taken_report()));
         }
-        let offer = match self
-            .with_git(|git| self.push_branch_offer(git, task, workspace, head_in_delivery(session)?.as_ref()))
+        let published = match self
+            .with_git(|git| self.publish_task_branch(git, task, workspace, head_in_delivery(session)?.as_ref()))
         {
-            Ok(offer) => offer,
+            Ok(published) => published,
             Err(error) => return Ok(Err(error)),
         };
         if !self.still_holds_task(session)? {
             return Ok(Ok(task_taken_report()));
         }
-        let site =
-            offer.address.as_deref().map(|address| ForgeProject::from_remote(address, &self.settings.delivery.forge));
+        let site = published
+            .address
+            .as_deref()
+            .map(|address| ForgeProject::from_remote(address, &self.settings.delivery.forge));
         let site = match site.transpose() {
             Ok(site) => site.flatten(),
             Err(error) => return Ok(Ok(forge_failure_report(&error))),
         };
         let Some(site) = site else {
-            let unmet = self.settings.delivery.forge.explain_mismatch(offer.address.as_deref());
-            return Ok(Ok(local_change_report(&offer, unmet)));
+            let unmet = self.settings.delivery.forge.explain_mismatch(published.address.as_deref());
+            return Ok(Ok(local_change_report(&published, unmet)));
         };
         let forge = match self.connect_forge(site) {
             Ok(forge) => forge,
             Err(error) => return Ok(Ok(forge_failure_report(&error))),
         };
         let new = NewChange {
-            branch: offer.branch.to_string(),
-            base: offer.base.to_string(),
-            head: offer.head.to_string(),
+            branch: published.branch.to_string(),
+            base: published.base.to_string(),
+            head: published.head.to_string(),
             title: task.map_or("Work", Task::title).to_owned(),
             body: task.map(|task| change_body(task, workspace)).unwrap_or_default(),
         };
@@ -77,17 +79,18 @@ impl EffectRunner<'_> {
             Some(change) if matches!(change.state, ForgeChangeState::Open | ForgeChangeState::Closed) => Ok(change),
             _ => forge.open_change(&new),
         });
-        Ok(Ok(opened.map_or_else(|error| forge_failure_report(&error), |change| opened_change_report(&offer, &change))))
+        Ok(Ok(opened
+            .map_or_else(|error| forge_failure_report(&error), |change| opened_change_report(&published, &change))))
     }
 
     /// Pushes a branch that is at the judged commit, if there is a remote.
-    pub(super) fn push_branch_offer(
+    pub(super) fn publish_task_branch(
         &self,
         git: &GitClient<'_>,
         task: Option<&Task>,
         workspace: &Workspace,
         judged: Option<&GitCommitId>,
-    ) -> Result<BranchOffer, Error> {
+    ) -> Result<PublishedBranch, Error> {
         let base = self.last_known_base(git)?;
         let local = BranchName::new(&workspace.branch)?;
         let head = git.branch_tip(&local)?.ok_or_else(|| Error::UnknownCommit { commit: local.to_string() })?;
@@ -95,12 +98,12 @@ impl EffectRunner<'_> {
             return Err(Error::Moved { branch: local });
         }
         let Some(remote) = base.remote else {
-            return Ok(BranchOffer { branch: local, head, base: base.branch, pushed: None, address: None });
+            return Ok(PublishedBranch { branch: local, head, base: base.branch, pushed: None, address: None });
         };
         let shared = RemoteBranch { branch: public_branch_name(task, workspace)?, remote, local };
         let pushed = Some(git.publish_branch(&shared, &head)?);
         let address = Some(git.remote_address(&shared.remote)?);
-        Ok(BranchOffer { branch: shared.branch, head, base: base.branch, pushed, address })
+        Ok(PublishedBranch { branch: shared.branch, head, base: base.branch, pushed, address })
     }
 
     /// Returns whether the session still has its task: others may have taken it since the hook began.
@@ -156,23 +159,23 @@ pub(super) fn forge_failure_report(error: &ForgeError) -> HookReport {
 }
 
 /// Reports a change that only the log and the branch know.
-fn local_change_report(offer: &BranchOffer, unmet: Option<String>) -> HookReport {
+fn local_change_report(published: &PublishedBranch, unmet: Option<String>) -> HookReport {
     let change = ChangeRef {
-        branch: Some(offer.branch.to_string()),
-        base: Some(offer.base.to_string()),
+        branch: Some(published.branch.to_string()),
+        base: Some(published.base.to_string()),
         url: None,
         number: None,
     };
-    let said = match (&offer.pushed, unmet) {
-        (None, Some(unmet)) => format!("the change is the branch {}; {unmet}", offer.branch),
-        (None, None) => format!("the change is the branch {}; there is no remote", offer.branch),
-        (Some(_), Some(unmet)) => format!("pushed {}; {unmet}", offer.branch),
-        (Some(_), None) => format!("pushed {}; the remote is on no forge that is known", offer.branch),
+    let said = match (&published.pushed, unmet) {
+        (None, Some(unmet)) => format!("the change is the branch {}; {unmet}", published.branch),
+        (None, None) => format!("the change is the branch {}; there is no remote", published.branch),
+        (Some(_), Some(unmet)) => format!("pushed {}; {unmet}", published.branch),
+        (Some(_), None) => format!("pushed {}; the remote is on no forge that is known", published.branch),
     };
     HookReport { change: Some(ChangeFact::Opened(change)), ..report_with_message(HookOutcome::Success, said) }
 }
 
-fn opened_change_report(offer: &BranchOffer, change: &ForgeChange) -> HookReport {
+fn opened_change_report(published: &PublishedBranch, change: &ForgeChange) -> HookReport {
     let url = change.url.clone();
     if change.state == ForgeChangeState::Closed {
         return report_with_message(
@@ -181,8 +184,8 @@ fn opened_change_report(offer: &BranchOffer, change: &ForgeChange) -> HookReport
         );
     }
     let fact = ChangeRef {
-        branch: Some(offer.branch.to_string()),
-        base: Some(offer.base.to_string()),
+        branch: Some(published.branch.to_string()),
+        base: Some(published.base.to_string()),
         url: Some(url.clone()),
         number: Some(change.number),
     };

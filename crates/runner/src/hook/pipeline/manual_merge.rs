@@ -64,7 +64,7 @@ pub enum MergeChecks {
 #[derive(Debug)]
 pub enum ManualMergeOutcome {
     /// Merged. Other processes wait until this is recorded, or until the merge lock is released.
-    Merged(MergeSeal),
+    Merged(MergeProof),
     /// It was merged and recorded before, perhaps by another process during the wait.
     AlreadyMerged,
     /// The work conflicts with the base, and nothing has changed.
@@ -96,7 +96,7 @@ pub enum ManualMergeOutcome {
 
 /// A merge to be recorded.
 #[derive(Debug)]
-pub struct MergeSeal {
+pub struct MergeProof {
     /// Commit that has the work in the base. If no single one has, the last commit of the work.
     pub commit: String,
     pub base: String,
@@ -132,8 +132,8 @@ enum MergeInterruption {
 }
 
 impl From<ManualMergeOutcome> for MergeInterruption {
-    fn from(told: ManualMergeOutcome) -> Self {
-        Self::Outcome(Box::new(told))
+    fn from(outcome: ManualMergeOutcome) -> Self {
+        Self::Outcome(Box::new(outcome))
     }
 }
 
@@ -156,22 +156,22 @@ impl From<Error> for MergeInterruption {
 }
 
 /// Refuses a branch that a person has reset to the base.
-fn refuse_reset_branch(wish: &ManualMergeRequest<'_>, base: &BaseBranch) -> ManualMergeOutcome {
-    let branch = &wish.workspace.branch;
+fn refuse_reset_branch(request: &ManualMergeRequest<'_>, base: &BaseBranch) -> ManualMergeOutcome {
+    let branch = &request.workspace.branch;
     let cause = format!(
         "{branch} has no commits that {} does not have, and the submitted commit is missing",
         base.display_name()
     );
-    let submitted = wish.submitted.unwrap_or("COMMIT");
-    let place = format!(".windlass/worktrees/{}", wish.workspace.name);
+    let submitted = request.submitted.unwrap_or("COMMIT");
+    let place = format!(".windlass/worktrees/{}", request.workspace.name);
     refused_outcome(
         cause,
         format!("`git -C {place} reset --hard {submitted}` resets the branch to the submitted commit"),
     )
 }
 
-impl MergeSeal {
-    /// Describes work that a base has without a merge of ours.
+impl MergeProof {
+    /// Describes work that a base has without a merge by Windlass.
     fn found_in_base(base: String, commit: String, seen: Option<String>) -> Self {
         Self { commit, base, was_merged: true, seen, rebased: false, checks: Vec::new(), unasked: Vec::new() }
     }
@@ -211,16 +211,16 @@ impl EffectRunner<'_> {
                 Ok(ManualMergeOutcome::AlreadyMerged)
             }
             Some(now) if now.state == task.state && now.workspace == task.workspace => {
-                let wish =
+                let request =
                     ManualMergeRequest { task: &now, workspace: &workspace, checks, submitted: submitted.as_deref() };
-                match self.merge_with_lock(&wish) {
-                    Ok(seal) => Ok(ManualMergeOutcome::Merged(seal)),
-                    Err(MergeInterruption::Outcome(told))
-                        if matches!(*told, ManualMergeOutcome::Refused { .. }) && self.control.is_cancelled() =>
+                match self.merge_with_lock(&request) {
+                    Ok(proof) => Ok(ManualMergeOutcome::Merged(proof)),
+                    Err(MergeInterruption::Outcome(outcome))
+                        if matches!(*outcome, ManualMergeOutcome::Refused { .. }) && self.control.is_cancelled() =>
                     {
                         Ok(ManualMergeOutcome::Cancelled)
                     }
-                    Err(MergeInterruption::Outcome(told)) => Ok(*told),
+                    Err(MergeInterruption::Outcome(outcome)) => Ok(*outcome),
                     Err(MergeInterruption::Failed(error)) => Err(error),
                 }
             }
@@ -237,29 +237,29 @@ impl EffectRunner<'_> {
         self.merging = None;
     }
 
-    fn merge_with_lock(&mut self, wish: &ManualMergeRequest<'_>) -> Result<MergeSeal, MergeInterruption> {
-        if let Some(seal) = self.find_merged_on_forge(wish)? {
-            return Ok(seal);
+    fn merge_with_lock(&mut self, request: &ManualMergeRequest<'_>) -> Result<MergeProof, MergeInterruption> {
+        if let Some(proof) = self.find_merged_on_forge(request)? {
+            return Ok(proof);
         }
         let base = self.with_git(|git| self.load_base(git))?;
-        if let Some(landed) = self.with_git(|git| find_external_merge(git, &base, wish.task, wish.submitted))? {
-            return Ok(MergeSeal::from_external_merge(&base, landed));
+        if let Some(landed) = self.with_git(|git| find_external_merge(git, &base, request.task, request.submitted))? {
+            return Ok(MergeProof::from_external_merge(&base, landed));
         }
-        self.refuse_unmerged_stack(wish.workspace, &base)?;
+        self.refuse_unmerged_stack(request.workspace, &base)?;
         if let Some(why) = &base.stale {
             let cause = format!("cannot tell where {} is now: {why}", base.branch);
             let hint = "a merge needs the newest base; try again when the remote can be reached";
             return Err(refused_outcome(cause, hint).into());
         }
-        self.reopen_worktree(wish.task)?;
-        let (head, rebased) = self.rebase_by_hand(wish, &base)?;
+        self.reopen_worktree(request.task)?;
+        let (head, rebased) = self.rebase_by_hand(request, &base)?;
         // Work that was rebased earlier and did not pass is no better now.
-        let CheckReport { passed, unasked } = match wish.submitted == Some(head.as_str()) {
+        let CheckReport { passed, unasked } = match request.submitted == Some(head.as_str()) {
             true => CheckReport::default(),
-            false => self.check_rebased_work(wish, &base, &head)?,
+            false => self.check_rebased_work(request, &base, &head)?,
         };
-        let (commit, already) = self.merge_ready_commit(wish, &base, &head)?;
-        Ok(MergeSeal {
+        let (commit, already) = self.merge_ready_commit(request, &base, &head)?;
+        Ok(MergeProof {
             commit,
             base: base.display_name(),
             was_merged: already,
@@ -273,17 +273,17 @@ impl EffectRunner<'_> {
     /// Rebases the work onto a base if it is not on top of it. Returns its last commit, and whether it has moved.
     fn rebase_by_hand(
         &self,
-        wish: &ManualMergeRequest<'_>,
+        request: &ManualMergeRequest<'_>,
         base: &BaseBranch,
     ) -> Result<(GitCommitId, bool), MergeInterruption> {
         self.with_git(|git| {
-            let branch = BranchName::new(&wish.workspace.branch)?;
+            let branch = BranchName::new(&request.workspace.branch)?;
             let own = git.branch_tip(&branch)?.ok_or_else(|| Error::UnknownCommit { commit: branch.to_string() })?;
             if git.read_branch_work(&branch, &base.commit)?.commits == 0 {
-                return Err(refuse_reset_branch(wish, base).into());
+                return Err(refuse_reset_branch(request, base).into());
             }
-            let start = own_work_start(wish.workspace)?;
-            let moved = match git.rebase_after(&self.task_worktree(wish.workspace)?, start.as_ref(), &base.commit)? {
+            let start = own_work_start(request.workspace)?;
+            let moved = match git.rebase_after(&self.task_worktree(request.workspace)?, start.as_ref(), &base.commit)? {
                 BranchRebaseOutcome::Conflict { files, why } => {
                     let files = list_file_names(files.iter().map(|file| file.display()));
                     return Err(ManualMergeOutcome::Conflicts { base: base.display_name(), files, why }.into());
@@ -294,7 +294,7 @@ impl EffectRunner<'_> {
             let tip = git.branch_tip(&branch)?.unwrap_or_else(|| own.clone());
             // The base already had all of it.
             if tip == base.commit {
-                return Err(ManualMergeOutcome::Merged(MergeSeal::from_external_merge(
+                return Err(ManualMergeOutcome::Merged(MergeProof::from_external_merge(
                     base,
                     scattered_merge(base, &own),
                 ))
@@ -318,26 +318,27 @@ impl EffectRunner<'_> {
     /// Merges work on top of the newest base. Returns its commit in the base, and whether it was there already.
     fn merge_ready_commit(
         &mut self,
-        wish: &ManualMergeRequest<'_>,
+        request: &ManualMergeRequest<'_>,
         base: &BaseBranch,
         head: &GitCommitId,
     ) -> Result<(String, bool), MergeInterruption> {
         let moved = || refused_outcome("the base or the branch has moved meanwhile", "try again");
-        let offer = match self.with_git(|git| self.push_branch_offer(git, Some(wish.task), wish.workspace, Some(head)))
+        let published = match self
+            .with_git(|git| self.publish_task_branch(git, Some(request.task), request.workspace, Some(head)))
         {
             Err(Error::Moved { .. }) => return Err(moved().into()),
-            offer => offer?,
+            published => published?,
         };
-        let ready = MergeCandidate { base: base.clone(), head: offer.head, address: offer.address };
+        let ready = MergeCandidate { base: base.clone(), head: published.head, address: published.address };
         if let Some((site, number)) =
-            self.change_location(wish.task, ready.address.as_deref()).map_err(|error| forge_refusal(&error))?
+            self.change_location(request.task, ready.address.as_deref()).map_err(|error| forge_refusal(&error))?
         {
             let report = self.merge_on_forge(Instant::now() + FORGE_CHECKS_TIMEOUT, site, number, &ready);
             // A person may have merged it there meanwhile, with or without its last commits.
             if report.outcome == HookOutcome::Again
-                && let Some(seal) = self.find_merged_on_forge(wish)?
+                && let Some(proof) = self.find_merged_on_forge(request)?
             {
-                return Ok((seal.commit, true));
+                return Ok((proof.commit, true));
             }
             return match (report.outcome, report.change) {
                 (_, Some(ChangeFact::Merged(commit))) => Ok((commit, false)),
@@ -350,7 +351,7 @@ impl EffectRunner<'_> {
                 }
             };
         }
-        match self.merge_into_base(Some(wish.task), &ready, IfCheckedOut::FastForward) {
+        match self.merge_into_base(Some(request.task), &ready, IfCheckedOut::FastForward) {
             Ok(MergeOutcome::Merged { commit }) => Ok((commit.to_string(), false)),
             Ok(MergeOutcome::AlreadyMerged { commit }) => Ok((commit.to_string(), true)),
             Err(Error::Moved { .. } | Error::Stale { .. }) => Err(moved().into()),
@@ -368,16 +369,16 @@ impl EffectRunner<'_> {
     /// Runs the checks of the work that are no steps of git, in a fresh checkout of the commit to merge.
     fn check_rebased_work(
         &mut self,
-        wish: &ManualMergeRequest<'_>,
+        request: &ManualMergeRequest<'_>,
         base: &BaseBranch,
         head: &GitCommitId,
     ) -> Result<CheckReport, MergeInterruption> {
-        if wish.checks == MergeChecks::Skip {
+        if request.checks == MergeChecks::Skip {
             return Ok(CheckReport::default());
         }
-        let checkout = self.check_out_for_gate(wish.workspace, head.clone())?;
+        let checkout = self.check_out_for_gate(request.workspace, head.clone())?;
         let above = std::mem::replace(&mut self.settings.directory, checkout);
-        let checked = self.run_merge_checks(wish.task, base);
+        let checked = self.run_merge_checks(request.task, base);
         self.settings.directory = above;
         self.remove_gate_checkout();
         checked
@@ -407,11 +408,11 @@ impl EffectRunner<'_> {
                     let (base, hook, report) = (base.display_name(), name, Box::new(report));
                     let is_late = report.outcome == HookOutcome::TimedOut;
                     let is_unjudged = broken.why == GateFailureKind::Escalated || broken.unstarted || is_late;
-                    let told = match is_unjudged {
+                    let outcome = match is_unjudged {
                         true => ManualMergeOutcome::CheckUndecided { base, hook, report },
                         false => ManualMergeOutcome::CheckFailed { base, hook, report },
                     };
-                    return Err(told.into());
+                    return Err(outcome.into());
                 }
             }
         }
@@ -482,8 +483,8 @@ impl EffectRunner<'_> {
     }
 
     /// Returns the merge that the forge has already made. Refuses a change that it has closed, or merged without the last commits.
-    fn find_merged_on_forge(&self, wish: &ManualMergeRequest<'_>) -> Result<Option<MergeSeal>, MergeInterruption> {
-        let ManualMergeRequest { task, workspace, .. } = wish;
+    fn find_merged_on_forge(&self, request: &ManualMergeRequest<'_>) -> Result<Option<MergeProof>, MergeInterruption> {
+        let ManualMergeRequest { task, workspace, .. } = request;
         let Some(change) = self.find_forge_change(task).transpose()? else { return Ok(None) };
         let commit = match &change.state {
             ForgeChangeState::Open => return Ok(None),
@@ -495,7 +496,7 @@ impl EffectRunner<'_> {
         };
         let base = self.with_git(|git| self.load_base(git))?;
         let Some(left_out) = self.describe_omitted_commits(workspace, &base, &change)? else {
-            return Ok(Some(MergeSeal::found_in_base(workspace.base.clone(), commit, None)));
+            return Ok(Some(MergeProof::found_in_base(workspace.base.clone(), commit, None)));
         };
         let (id, place) = (task.id, format!(".windlass/worktrees/{}", workspace.name));
         let take_up = match task.state {

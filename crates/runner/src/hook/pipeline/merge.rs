@@ -22,7 +22,7 @@ use super::change::{forge_failure_report, head_in_delivery, task_taken_report};
 use super::{DeliveryStepResult, RebaseOutcome};
 use crate::external_merges::{find_branch_in_base, scattered_merge};
 use crate::hook::HookRun;
-use crate::stacked_branches::{LowerTask, first_unmerged};
+use crate::stacked_branches::{ParentStackTask, first_unmerged};
 use crate::wording::report_with_message;
 use crate::workspace::commit_message;
 use crate::{EffectRunner, RunError, RunnerEvent};
@@ -79,7 +79,7 @@ impl EffectRunner<'_> {
         let file = file::open_lock_file(&lock);
         let file = file.map_err(|error| format!("cannot open the merge lock {}: {error}", lock.display()))?;
         let until = Instant::now() + patience;
-        let mut told = false;
+        let mut noted = false;
         loop {
             match file.try_lock() {
                 Ok(()) => break,
@@ -87,9 +87,9 @@ impl EffectRunner<'_> {
                 // A file system without locks: the base moves only from its last known commit all the same.
                 Err(fs::TryLockError::Error(_)) => break,
             }
-            if !told {
+            if !noted {
                 (self.env.observe)(RunnerEvent::Queueing);
-                told = true;
+                noted = true;
             }
             if Instant::now() > until {
                 let waited = duration_in_words(patience);
@@ -168,7 +168,7 @@ impl EffectRunner<'_> {
         &mut self,
         run: &HookRun<'_>,
         workspace: &Workspace,
-        below: &[LowerTask],
+        below: &[ParentStackTask],
     ) -> Result<Result<BaseBranch, Box<HookReport>>, Error> {
         let base = self.with_git(|git| self.load_base(git))?;
         if let Some(merged) = self.report_earlier_merge(run, workspace, &base)? {
@@ -210,8 +210,8 @@ impl EffectRunner<'_> {
         base: BaseBranch,
     ) -> DeliveryStepResult {
         let (task, judged) = (run.subject.task.as_ref(), head_in_delivery(session)?);
-        let offer = self.with_git(|git| self.push_branch_offer(git, task, workspace, judged.as_ref()))?;
-        self.merge_candidate(run, &MergeCandidate { base, head: offer.head, address: offer.address })
+        let published = self.with_git(|git| self.publish_task_branch(git, task, workspace, judged.as_ref()))?;
+        self.merge_candidate(run, &MergeCandidate { base, head: published.head, address: published.address })
     }
 
     fn merge_candidate(&mut self, run: &HookRun<'_>, ready: &MergeCandidate) -> DeliveryStepResult {
@@ -249,7 +249,7 @@ impl EffectRunner<'_> {
                 };
                 Ok(report_with_message(HookOutcome::Escalate, said))
             }
-            // The server objects to the branch, which the agent cannot mend.
+            // The server objects to the branch, which the agent cannot fix.
             Err(Error::Rejected { remote, branch, why }) => {
                 let said = format!("{remote} refuses to change {branch}: {}", clean_output(&why));
                 Ok(report_with_message(HookOutcome::Escalate, said))
@@ -283,7 +283,7 @@ impl EffectRunner<'_> {
             Ok(forge) => forge,
             Err(error) => return forge_failure_report(&error),
         };
-        let mut told = false;
+        let mut noted = false;
         loop {
             let (head, method) = (ready.head.to_string(), self.settings.delivery.method);
             let why = match self.retry_forge_call(|| forge.merge_change(number, &head, method)) {
@@ -314,9 +314,9 @@ impl EffectRunner<'_> {
             if Instant::now() + FORGE_CHECKS_POLL_INTERVAL > until {
                 return report_with_message(HookOutcome::Failure, format!("#{number} cannot be merged yet: {why}"));
             }
-            if !told {
+            if !noted {
                 (self.env.observe)(RunnerEvent::Note(&format!("#{number} waits for the forge: {why}")));
-                told = true;
+                noted = true;
             }
             if !self.control.wait_unless_cancelled(FORGE_CHECKS_POLL_INTERVAL) {
                 return HookOutcome::Cancelled.into();

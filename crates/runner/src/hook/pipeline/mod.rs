@@ -14,11 +14,11 @@ use windlass_engine::{HookOutcome, HookReport, Session, Workspace};
 use windlass_hooks::{DeliveryStep, clean_output};
 use windlass_vcs::git::{BranchName, BranchRebaseOutcome, Error, GitClient};
 
-pub use manual_merge::{ManualMergeOutcome, MergeChecks, MergeSeal};
+pub use manual_merge::{ManualMergeOutcome, MergeChecks, MergeProof};
 
 use super::{HookAttempt, HookRun, HookSubject};
 use crate::refresh::conflict_feedback;
-use crate::stacked_branches::{LowerTask, first_unmerged, own_work_start};
+use crate::stacked_branches::{ParentStackTask, first_unmerged, own_work_start};
 use crate::wording::report_with_message;
 use crate::workspace_problem::explain_git_error;
 use crate::{EffectRunner, RunError};
@@ -64,7 +64,7 @@ impl EffectRunner<'_> {
         tip.ok().flatten().map(|commit| commit.to_string())
     }
 
-    /// Turns a failure of git into a report. The agent has to mend only failures about its own files.
+    /// Turns a failure of git into a report. The agent has to fix only failures about its own files.
     pub(super) fn git_failure_report(&self, error: &Error) -> HookReport {
         let said = explain_git_error(error);
         match error {
@@ -94,7 +94,7 @@ impl EffectRunner<'_> {
     }
 
     /// Rebases the work onto the newest base.
-    fn rebase_on_base(&self, workspace: &Workspace, below: &[LowerTask]) -> DeliveryStepResult {
+    fn rebase_on_base(&self, workspace: &Workspace, below: &[ParentStackTask]) -> DeliveryStepResult {
         self.with_git(|git| {
             let base = self.recent_base(git)?;
             if let Some(below) = first_unmerged(git, workspace, below, &base.commit)? {

@@ -27,7 +27,7 @@ use windlass_vcs::git::{BranchName, CheckoutAccess, DiffText, GitClient, GitComm
 use super::DeliveryStepResult;
 use crate::consultation::AgentConsultation;
 use crate::hook::HookRun;
-use crate::stacked_branches::{LowerTask, own_work_base};
+use crate::stacked_branches::{ParentStackTask, own_work_base};
 use crate::wording::report_with_message;
 use crate::{EffectRunner, RunError};
 
@@ -60,7 +60,7 @@ impl ReviewCase {
 /// Results of a review so far.
 struct ReviewProgress {
     approved: ChangeApproval,
-    told: Vec<String>,
+    messages: Vec<String>,
     reviews: Vec<Value>,
     used: AgentUsage,
     record: Option<String>,
@@ -117,10 +117,10 @@ impl EffectRunner<'_> {
         let before = run.subject.task.as_ref().and_then(|task| task.approved.clone());
         let before = before.filter(|before| before.patch == patch).map(|before| before.briefs).unwrap_or_default();
         let approved = ChangeApproval { patch, briefs: before };
-        let (told, reviews) = (Vec::new(), Vec::new());
+        let (messages, reviews) = (Vec::new(), Vec::new());
         let mut sum = ReviewProgress {
             approved,
-            told,
+            messages,
             reviews,
             used: AgentUsage::default(),
             record: None,
@@ -128,7 +128,7 @@ impl EffectRunner<'_> {
         };
         for (index, brief) in briefs.iter().enumerate() {
             if sum.approved.briefs.contains(brief) {
-                sum.told.push(format!("{brief}: approved before, and the same since"));
+                sum.messages.push(format!("{brief}: approved earlier, unchanged since"));
                 continue;
             }
             let asking = ReviewQuestion { run, session, case: &case, index, brief };
@@ -136,8 +136,8 @@ impl EffectRunner<'_> {
                 return Ok(Ok(sum.into_report(end)));
             }
         }
-        let told = sum.told.join("; ");
-        Ok(Ok(sum.into_report(report_with_message(HookOutcome::Success, told))))
+        let messages = sum.messages.join("; ");
+        Ok(Ok(sum.into_report(report_with_message(HookOutcome::Success, messages))))
     }
 
     /// Reads the change to review.
@@ -145,7 +145,7 @@ impl EffectRunner<'_> {
         &self,
         git: &GitClient<'_>,
         workspace: &Workspace,
-        below: &[LowerTask],
+        below: &[ParentStackTask],
     ) -> Result<ReviewCase, windlass_vcs::git::Error> {
         let base = own_work_base(git, workspace, below, &self.last_known_base(git)?.commit)?;
         let branch = BranchName::new(&workspace.branch)?;
@@ -216,7 +216,7 @@ impl EffectRunner<'_> {
             return Ok(Some(HookReport { feedback, ..report_with_message(HookOutcome::Block, said) }));
         }
         sum.approved.briefs.push(brief.to_owned());
-        sum.told.push(format!("{brief}: approved by `{}`", agent.name));
+        sum.messages.push(format!("{brief}: approved by `{}`", agent.name));
         Ok(None)
     }
 

@@ -10,7 +10,7 @@ use crate::hook::{HookAttempt, HookRun};
 use crate::{EffectRunner, RunError, test_command};
 
 impl EffectRunner<'_> {
-    /// Runs the tests. The agent has to mend a failing test, whatever its exit code is, after the configured retries.
+    /// Runs the tests. The agent has to fix a failing test, whatever its exit code is, after the configured retries.
     pub(super) fn run_tests_step(&mut self, run: &HookRun<'_>) -> Result<HookAttempt, RunError> {
         let command = self
             .settings

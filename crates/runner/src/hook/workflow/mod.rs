@@ -298,7 +298,7 @@ impl EffectRunner<'_> {
             }
             StepOperation::Run(program) => {
                 let result = match self.prepare_program(doing, step, program, &mut EvaluationBudget::default()) {
-                    Ok(PreparedProgram { spec, papers: _papers, limit }) => {
+                    Ok(PreparedProgram { spec, files: _files, limit }) => {
                         let ran = self.run_program(&spec)?;
                         program_result(step, program, ran, &limit, |ran| self.mask_output(ran))
                     }

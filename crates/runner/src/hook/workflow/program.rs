@@ -29,7 +29,7 @@ const MAX_STORED_OUTPUT: usize = 48 * 1024;
 pub(super) struct PreparedProgram {
     pub spec: ProgramSpec,
     /// Files with the hook's input, which are removed when this is dropped.
-    pub papers: HookInputFiles,
+    pub files: HookInputFiles,
     /// Time limit in words, with its origin.
     pub limit: String,
 }
@@ -49,17 +49,17 @@ impl EffectRunner<'_> {
         let number = workflow.all_steps().position(|other| other.id == step.id).unwrap_or_default();
         let place = self.settings.records.join(format!("{}-{number}", run.effect));
         let input = self.hook_input(run);
-        let papers = HookInputFiles::for_run(&place, &input);
+        let files = HookInputFiles::for_run(&place, &input);
         let time = program.timeout.min(until.saturating_duration_since(Instant::now())).max(MIN_ATTEMPT_TIMEOUT);
         let limit = match time < program.timeout {
             true => format!("{}, with all of the workflow", duration_in_words(run.hook.timeout)),
             false => duration_in_words(program.timeout),
         };
         let invocation = ProgramInvocation::Argv(words.into_iter().map(Into::into).collect());
-        let spec = input.build_program_spec(invocation, time, &papers);
+        let spec = input.build_program_spec(invocation, time, &files);
         // A program reads the input from its file if it needs it. Standard input stays empty, as in a terminal or a pipe.
-        papers.write(&spec.stdin).map_err(|error| failed(format!("cannot write its input: {error}")))?;
-        Ok(PreparedProgram { spec: ProgramSpec { stdin: Vec::new(), ..spec }, papers, limit })
+        files.write(&spec.stdin).map_err(|error| failed(format!("cannot write its input: {error}")))?;
+        Ok(PreparedProgram { spec: ProgramSpec { stdin: Vec::new(), ..spec }, files, limit })
     }
 }
 

@@ -81,12 +81,12 @@ fn is_program_verdict(step: &payload::WorkflowStepFinished) -> bool {
 
 /// Explains the failure of a workflow, with all output of the failed programs.
 fn explain_failure(why: &str, last: Option<&payload::WorkflowStepFinished>) -> String {
-    let mut told = vec![why.to_owned()];
+    let mut parts = vec![why.to_owned()];
     for result in last.into_iter().flat_map(failed_results) {
         let printed = |stream| result.data.as_ref().map(|data: &Value| &data[stream]).and_then(Value::as_str);
         let printed = ["stderr", "stdout"].into_iter().filter_map(printed).map(str::trim_end);
         let printed = printed.filter(|text| !text.is_empty());
-        told.extend(printed.map(|text| format!("`{}` printed:\n{text}", result.step_id)));
+        parts.extend(printed.map(|text| format!("`{}` printed:\n{text}", result.step_id)));
     }
-    told.join("\n\n")
+    parts.join("\n\n")
 }

@@ -290,6 +290,8 @@ export interface NamedBar {
   value: number;
   far?: number;
   text: string;
+  /** The whole name, where it may be cut. */
+  title?: string;
 }
 
 interface BarListProps {
@@ -311,7 +313,9 @@ export function BarList({ title, description, bars, table, empty }: BarListProps
       <ul class="bar-list">
         {shown.map((bar) => (
           <li key={bar.key}>
-            <span class="bar-name">{bar.name}</span>
+            <span class="bar-name" title={bar.title}>
+              {bar.name}
+            </span>
             <span class="bar-text">{bar.text}</span>
             <Bar value={bar.value} far={bar.far} largest={largest} />
           </li>

@@ -19,7 +19,11 @@ export function Dialog({ title, isOpen, onClose, children, ...rest }: DialogProp
   useEffect(() => {
     const dialog = element.current;
     if (dialog === null) return;
-    if (isOpen && !dialog.open) dialog.showModal();
+    if (isOpen && !dialog.open) {
+      dialog.showModal();
+      // The browser focuses the button that closes the dialog; a person who opened a form wants to type.
+      dialog.querySelector<HTMLElement>("textarea, input")?.focus();
+    }
     if (!isOpen && dialog.open) dialog.close();
   }, [isOpen]);
   const closeOutside = (event: MouseEvent) => {

@@ -1,11 +1,11 @@
 // The lines of one file in a diff, with comments between them.
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { DiffHunk, DiffLine, FileDiff } from "../api_types";
 import { Button } from "./index";
 import { lineKey } from "./review_draft";
-import type { DraftComment, LineReference, ReviewDraft } from "./review_draft";
+import type { DiffSide, DraftComment, LineReference, ReviewDraft } from "./review_draft";
 import { VisibleText } from "./visible_text";
 
 /** The lines that are shown at first, and that each click adds. */
@@ -40,10 +40,14 @@ export function DiffTable({ file, draft }: DiffTableProps): JSX.Element {
   return (
     <>
       <table class="diff-table" aria-label={`Changed lines of ${file.path}`} onKeyDown={moveBetweenLines}>
+        <colgroup>
+          <col class="number-column" />
+          <col class="marker-column" />
+          <col />
+        </colgroup>
         <thead class="visually-hidden">
           <tr>
-            <th scope="col">Old line</th>
-            <th scope="col">New line</th>
+            <th scope="col">Old and new line</th>
             <th scope="col">Change</th>
             <th scope="col">Text</th>
           </tr>
@@ -127,7 +131,7 @@ function DiffBlock({ path, block, isFirst, comments, draft }: DiffBlockProps): J
       <tbody>
         {block.header !== null && (
           <tr class="hunk-header">
-            <td colSpan={4}>
+            <td colSpan={3}>
               <VisibleText text={block.header} />
             </td>
           </tr>
@@ -161,23 +165,15 @@ function DiffRow({ path, line, isFirst, comments, draft }: DiffRowProps): JSX.El
       draft?.openComment(place, line.text);
     }
   };
-  const number = (side: "old" | "new"): JSX.Element | number | undefined => {
-    const value = side === "old" ? line.oldLine : line.newLine;
-    if (value == null || !draft || side !== place.side) {
-      return value ?? undefined;
-    }
-    const label = `Comment on ${side === "old" ? "removed line" : "line"} ${value}`;
-    return (
-      <button type="button" class="line-button" tabIndex={isFirst ? 0 : -1} aria-label={label}>
-        {value}
-      </button>
-    );
-  };
   return (
     <>
       <tr class={`diff-line ${line.kind}`} onClick={draft ? openComment : undefined}>
-        <td class="old-number">{number("old")}</td>
-        <td class="new-number">{number("new")}</td>
+        <td>
+          <div class="line-numbers">
+            <LineNumber line={line} side="old" place={place} isFirst={isFirst} canComment={draft !== null} />
+            <LineNumber line={line} side="new" place={place} isFirst={isFirst} canComment={draft !== null} />
+          </div>
+        </td>
         <td class="diff-marker">{MARKERS[line.kind]}</td>
         <td class="diff-text">
           <LineText text={line.text} />
@@ -185,12 +181,33 @@ function DiffRow({ path, line, isFirst, comments, draft }: DiffRowProps): JSX.El
       </tr>
       {comment && draft && (
         <tr class="comment-row">
-          <td colSpan={4}>
+          <td colSpan={3}>
             <CommentBox comment={comment} draft={draft} />
           </td>
         </tr>
       )}
     </>
+  );
+}
+
+interface LineNumberProps {
+  line: DiffLine;
+  side: DiffSide;
+  place: LineReference;
+  isFirst: boolean;
+  canComment: boolean;
+}
+
+/** One of the two numbers of a line. The one that a comment names is a button. */
+function LineNumber({ line, side, place, isFirst, canComment }: LineNumberProps) {
+  const value = side === "old" ? line.oldLine : line.newLine;
+  if (side !== place.side) return <span class="other-number">{value}</span>;
+  if (!canComment) return <span>{value}</span>;
+  const label = `Comment on ${side === "old" ? "removed line" : "line"} ${value}`;
+  return (
+    <button type="button" class="line-button" tabIndex={isFirst ? 0 : -1} aria-label={label}>
+      {value}
+    </button>
   );
 }
 
@@ -218,7 +235,8 @@ interface CommentBoxProps {
 export function CommentBox({ comment, draft }: CommentBoxProps): JSX.Element {
   const box = useRef<HTMLTextAreaElement>(null);
   const isOpen = comment.isOpen.value;
-  useEffect(() => {
+  // At once, so that no key is lost.
+  useLayoutEffect(() => {
     if (isOpen) {
       box.current?.focus();
     }

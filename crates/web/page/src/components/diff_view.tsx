@@ -1,6 +1,6 @@
 // A diff by file: the list of files, and the lines of each file behind a fold.
 
-import type { JSX } from "preact";
+import { Fragment, type JSX } from "preact";
 import { useId, useMemo, useState } from "preact/hooks";
 import type { FileDiff, FileDiffStatus } from "../api_types";
 import { formatCount, pluralize } from "../formats";
@@ -64,14 +64,16 @@ export function DiffView({ files, isCut, command, draft }: DiffViewProps): JSX.E
       <header class="diff-summary">
         <h2>{pluralize(files.length, "file")}</h2>
         <LineCounts added={added} removed={removed} />
-        <span class="diff-folds">
-          <Button kind="quiet" onClick={() => setAll(true)}>
-            Unfold all
-          </Button>
-          <Button kind="quiet" onClick={() => setAll(false)}>
-            Fold all
-          </Button>
-        </span>
+        {files.length > 1 && (
+          <span class="diff-folds">
+            <Button kind="quiet" onClick={() => setAll(true)}>
+              Unfold all
+            </Button>
+            <Button kind="quiet" onClick={() => setAll(false)}>
+              Fold all
+            </Button>
+          </span>
+        )}
       </header>
       {files.length > 1 && <FileList files={files} onSelect={showFile} />}
       {isCut && (
@@ -109,6 +111,7 @@ function chooseOpenFiles(files: FileDiff[]): Set<string> {
 }
 
 function LineCounts({ added, removed }: { added: number; removed: number }): JSX.Element {
+  if (added === 0 && removed === 0) return <span />;
   return (
     <span class="line-counts">
       <span class="tone-good">
@@ -128,7 +131,15 @@ function FilePath({ path }: { path: string }): JSX.Element {
   return (
     <bdi class="file-path">
       <span class="file-directory">
-        <VisibleText text={path.slice(0, end)} />
+        {path
+          .slice(0, end)
+          .split(/(?<=\/)/)
+          .map((directory, index) => (
+            <Fragment key={index}>
+              <VisibleText text={directory} />
+              <wbr />
+            </Fragment>
+          ))}
       </span>
       <VisibleText text={path.slice(end)} />
     </bdi>
@@ -150,7 +161,7 @@ function FileList({ files, onSelect }: FileListProps): JSX.Element {
           <li key={file.path}>
             <button type="button" onClick={() => onSelect(index)}>
               <FilePath path={file.path} />
-              {file.status !== "modified" && <span class={`tone-${STATUS_TONES[file.status]}`}>{STATUS_NAMES[file.status]}</span>}
+              {file.status !== "modified" && <span class={`file-status tone-${STATUS_TONES[file.status]}`}>{STATUS_NAMES[file.status]}</span>}
               <LineCounts added={file.added} removed={file.removed} />
             </button>
           </li>
@@ -181,9 +192,11 @@ function DiffFile({ id, file, isOpen, onToggle, command, draft }: DiffFileProps)
       <h3 class="diff-file-header">
         <button type="button" id={id} aria-expanded={isOpen} onClick={onToggle}>
           <span class="fold-arrow" aria-hidden="true" />
-          <FilePath path={file.path} />
-          <span class={`file-status tone-${STATUS_TONES[file.status]}`}>{STATUS_NAMES[file.status]}</span>
-          {comments > 0 && <span class="comment-count">{pluralize(comments, "comment")}</span>}
+          <span class="file-title">
+            <FilePath path={file.path} />
+            <span class={`file-status tone-${STATUS_TONES[file.status]}`}>{STATUS_NAMES[file.status]}</span>
+            {comments > 0 && <span class="comment-count">{pluralize(comments, "comment")}</span>}
+          </span>
           <LineCounts added={file.added} removed={file.removed} />
         </button>
       </h3>

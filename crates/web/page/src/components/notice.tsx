@@ -1,7 +1,7 @@
 // Errors, empty lists, waiting, and commands that can be typed.
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import type { ApiError } from "../api_client";
 import type { LiveView } from "../event_stream";
@@ -12,9 +12,14 @@ const COPIED_SHOWN_FOR = 1500;
 
 /** Shows an error with its causes and its hint. */
 export function ErrorNotice({ error, onRetry }: { error: ApiError | null; onRetry?: () => void }) {
+  const element = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // The person has just pressed a button near it. An error of a view comes at any time, and moves nothing.
+    if (onRetry === undefined) element.current?.scrollIntoView({ block: "nearest" });
+  }, [error]);
   if (error === null) return null;
   return (
-    <div class="notice notice-bad" role="alert">
+    <div ref={element} class="notice notice-bad" role="alert">
       <ToneShape tone="bad" />
       <div class="notice-text">
         <p class="notice-title">{error.message}</p>

@@ -1,12 +1,16 @@
 // The frame of a screen and of its parts.
 
 import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 
 import type { LabelledText, Tone } from "../api_types";
 import { formatCount } from "../formats";
 import { Link, useScreenTitle } from "../router";
+import { Button } from "./button";
 import { LongText } from "./text";
+
+/** A longer heading is cut to a few lines. */
+const MAX_HEADING_LENGTH = 160;
 
 interface ScreenHeaderProps {
   title: string;
@@ -19,12 +23,19 @@ interface ScreenHeaderProps {
 }
 
 export function ScreenHeader({ title, documentTitle, note, children }: ScreenHeaderProps) {
+  const [isOpen, setIsOpen] = useState(false);
+  const isLong = title.length > MAX_HEADING_LENGTH;
   useScreenTitle(documentTitle ?? title);
   return (
     <header class="screen-header">
       <div class="screen-heading">
         {note && <div class="screen-note">{note}</div>}
-        <h1>{title}</h1>
+        <h1 data-cut={isLong && !isOpen}>{title}</h1>
+        {isLong && (
+          <Button kind="quiet" class="small-button" isExpanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+            {isOpen ? "Show less" : "Show the whole title"}
+          </Button>
+        )}
       </div>
       {children && <div class="row screen-actions">{children}</div>}
     </header>

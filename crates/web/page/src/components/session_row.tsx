@@ -36,9 +36,9 @@ export function SessionRow({ session }: { session: SessionSummary }) {
           )}
         </span>
       </div>
-      <h3 class="list-row-title">
+      <p class="list-row-title">
         <Link to={sessionPath(session.name)}>{session.goal || session.name}</Link>
-      </h3>
+      </p>
       {session.waitsFor !== null && <p class="small">Waits for {session.waitsFor}</p>}
       <div class="list-row-meta">
         <IterationMeter session={session} />

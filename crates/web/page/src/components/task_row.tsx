@@ -56,9 +56,9 @@ export function TaskRow({ task, hidesState = false }: TaskRowProps) {
           <RelativeTime at={task.updatedAt} />
         </span>
       </div>
-      <h3 class="list-row-title">
+      <p class="list-row-title">
         <Link to={taskPath(task.id)}>{task.goal}</Link>
-      </h3>
+      </p>
       <div class="list-row-meta">
         <TaskMarks task={task} />
         {task.session !== null && (

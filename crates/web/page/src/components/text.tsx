@@ -4,6 +4,7 @@ import { useId, useState } from "preact/hooks";
 
 import { formatCount } from "../formats";
 import { Button } from "./button";
+import { VisibleText } from "./visible_text";
 
 const CHARACTERS_PER_LINE = 90;
 
@@ -16,12 +17,14 @@ interface LongTextProps {
 export function LongText({ text, maxLines = 6 }: LongTextProps) {
   const [isOpen, setIsOpen] = useState(false);
   const id = useId();
-  const lines = text.split("\n").reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / CHARACTERS_PER_LINE)), 0);
+  const lines = text
+    .split("\n")
+    .reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / CHARACTERS_PER_LINE)), 0);
   const isLong = lines > maxLines + 2;
   return (
     <div class="long-text">
       <div id={id} class="long-text-body" style={isLong && !isOpen ? { WebkitLineClamp: String(maxLines) } : undefined} data-cut={isLong && !isOpen}>
-        {text}
+        {text.trim()}
       </div>
       {isLong && (
         <Button kind="quiet" class="small-button" isExpanded={isOpen} controls={id} onClick={() => setIsOpen(!isOpen)}>
@@ -51,7 +54,7 @@ export function OutputBlock({ lines, label, maxLines = 12, showsEnd = false }: O
   return (
     <div class="output-block">
       <pre tabIndex={0} role="region" aria-label={label}>
-        {shown.join("\n")}
+        <VisibleText text={shown.join("\n")} />
       </pre>
       {isLong && (
         <Button kind="quiet" class="small-button" isExpanded={isOpen} onClick={() => setIsOpen(!isOpen)}>

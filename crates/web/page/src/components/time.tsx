@@ -5,6 +5,7 @@ import { signal } from "@preact/signals";
 import { formatDuration, formatExactTime, formatRelativeTime } from "../formats";
 
 const TICK_INTERVAL = 5000;
+const MINUTE = 60_000;
 
 /** One clock for all times of the page. */
 const clock = signal(Date.now());
@@ -30,10 +31,13 @@ export function RelativeTime({ at }: { at: number }) {
 /** The time between two moments. Without an end, it runs until now. */
 export function Duration({ from, to }: { from: number; to: number | null }) {
   const end = to ?? Math.max(clock.value, from);
+  // The clock ticks too rarely for the seconds of something that goes on.
+  const took = Math.max(0, end - from);
+  const shown = to === null && took > MINUTE ? Math.floor(took / MINUTE) * MINUTE : took;
   const title = `${formatExactTime(from)} – ${to === null ? "now" : formatExactTime(to)}`;
   return (
     <span class="time" title={title}>
-      {formatDuration(Math.max(0, end - from))}
+      {formatDuration(shown)}
     </span>
   );
 }

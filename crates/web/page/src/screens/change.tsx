@@ -7,7 +7,7 @@ import type { ChangeDetails, ChangeSummary, LabelledText } from "../api_types";
 import { Badge, FactList, LongText, Panel, RelativeTime, ScreenHeader, TaskLink, ViewContent, WarningNotice } from "../components";
 import { CheckList } from "../components/check_list";
 import { DiffView } from "../components/diff_view";
-import { useReviewDraft } from "../components/review_draft";
+import { type ReviewDraft, useReviewDraft } from "../components/review_draft";
 import { ReviewPanel } from "../components/review_panel";
 import { useLiveView } from "../event_stream";
 import { pluralize } from "../formats";
@@ -80,11 +80,22 @@ function ChangeReview({ details, onChanged }: ChangeReviewProps) {
         )}
         {details.fileDiffs.length === 0 && notices.missingDiff.length === 0 && <p class="muted">The change has no files.</p>}
         <FactList facts={notices.work} />
+        {isReviewed && <ReviewShortcut draft={draft} />}
       </div>
-      <aside class="change-side" aria-label="Review" id="review">
+      <aside class="change-side" aria-label="Review" id="review" tabIndex={-1}>
         <ReviewPanel details={details} draft={draft} onDone={finish} />
       </aside>
     </div>
+  );
+}
+
+/** Leads to the review where it stands below the diff. */
+function ReviewShortcut({ draft }: { draft: ReviewDraft }) {
+  const count = draft.listWrittenComments().length;
+  return (
+    <a class="button button-primary review-shortcut" href="#review">
+      {count === 0 ? "Review" : `Review: ${pluralize(count, "comment")}`}
+    </a>
   );
 }
 

@@ -3,6 +3,7 @@
 import type { CostReport, CostRow, LogEntry, UsageTotals } from "../api_types";
 import { EmptyState, ScreenHeader, Tabs, ViewContent, WarningNotice } from "../components";
 import { BarList, type ChartTable, DayChart, formatDay, type NamedBar } from "../components/charts";
+import { VisibleText } from "../components/visible_text";
 import { useLiveView } from "../event_stream";
 import { formatCount, formatDuration, formatMoney, formatTokens, pluralize, spellOut } from "../formats";
 import { Link, navigate, route } from "../router";
@@ -84,11 +85,15 @@ function CostCharts({ report }: { report: CostReport }) {
             table={buildUsageTable("Day", report.days, formatDay)}
           />
         )}
-        <UsageBars title="By agent" column="Agent" rows={report.agents} />
-        <UsageBars title="By task" column="Task" rows={report.tasks} hasTasks />
-        <UsageBars title="By type of task" column="Type" rows={report.types} />
-        <StateTimeBars report={report} />
-        <HookDurationBars report={report} />
+        <div class="chart-column">
+          <UsageBars title="By agent" column="Agent" rows={report.agents} />
+          <UsageBars title="By type of task" column="Type" rows={report.types} />
+          <StateTimeBars report={report} />
+        </div>
+        <div class="chart-column">
+          <UsageBars title="By task" column="Task" rows={report.tasks} hasTasks />
+          <HookDurationBars report={report} />
+        </div>
       </div>
     </>
   );
@@ -155,7 +160,8 @@ function UsageBars({ title, column, rows, hasTasks = false }: UsageBarsProps) {
     const money = usage.costUsd === null ? "" : `${formatMoney(usage.costUsd)} · `;
     return {
       key,
-      name: hasTasks ? <TaskName name={key} /> : key || "unknown",
+      title: key,
+      name: hasTasks ? <TaskName name={key} /> : <VisibleText text={key || "unknown"} />,
       value: tokens,
       text: `${money}${formatTokens(tokens)} tokens`,
     };
@@ -167,11 +173,11 @@ function UsageBars({ title, column, rows, hasTasks = false }: UsageBarsProps) {
 
 function TaskName({ name }: { name: string }) {
   const [, id, goal] = /^(T\d+)(.*)$/s.exec(name) ?? [];
-  if (id === undefined) return <>{name}</>;
+  if (id === undefined) return <VisibleText text={name} />;
   return (
     <>
       <Link to={`/tasks/${id}`}>{id}</Link>
-      {goal}
+      <VisibleText text={goal ?? ""} />
     </>
   );
 }
@@ -197,7 +203,7 @@ function HookDurationBars({ report }: { report: CostReport }) {
     key: row.hook,
     name: (
       <>
-        {row.hook} <span class="muted">({pluralize(row.runs, "run")})</span>
+        <VisibleText text={row.hook} /> <span class="muted">({pluralize(row.runs, "run")})</span>
       </>
     ),
     value: row.p50Ms,

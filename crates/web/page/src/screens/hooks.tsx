@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 
 import { type ApiError, pathSegment, postJson, toApiError } from "../api_client";
 import type { HookPage, HookSummary, LogEntry } from "../api_types";
-import { Badge, Button, CommandLine, EmptyState, ErrorNotice, RelativeTime, ScreenHeader, ViewContent, WarningNotice } from "../components";
+import { BacktickText, Badge, Button, CommandLine, EmptyState, ErrorNotice, RelativeTime, ScreenHeader, ViewContent, WarningNotice } from "../components";
 import { HookTestForm } from "../components/hook_test_form";
 import { VisibleText } from "../components/visible_text";
 import { useLiveView } from "../event_stream";
@@ -67,7 +67,7 @@ function HookGroups({ page, onChanged }: { page: HookPage; onChanged: () => void
         />
       )}
       {points.map((point) => (
-        <section key={point} class="hook-point" aria-labelledby={`point-${point}`}>
+        <section key={point} class="panel hook-point" aria-labelledby={`point-${point}`}>
           <h2 id={`point-${point}`}>
             <code>{point}</code>
             {POINT_NOTES[point] && <span class="hook-point-note">{POINT_NOTES[point]}</span>}
@@ -114,42 +114,44 @@ interface HookCardProps {
 
 function HookCard({ hook, isTrusted, onChanged }: HookCardProps) {
   const [isTesting, setIsTesting] = useState(false);
+  const hookSwitch = useHookSwitch(hook, onChanged);
+  const verb = hook.isEnabled ? "Disable" : "Enable";
   // Rules of `validation` and built-in hooks have no entry that could be run alone.
   const canTest = mayManage() && isTrusted && hook.isEnabled && hook.definedIn.startsWith("line ");
   const canSwitch = mayManage() && hook.kind !== "validation";
   return (
     <article class={`hook-card${hook.isEnabled ? "" : " is-off"}`} aria-label={hook.name}>
-      <div class="hook-head">
+      <div class="hook-title">
         <h3>
           <VisibleText text={hook.name} />
         </h3>
-        <span class="label">{hook.kind}</span>
-        {hook.lastOutcome !== null ? (
-          <Badge tone={hook.lastTone}>{hook.lastOutcome}</Badge>
-        ) : (
-          hook.isEnabled && <span class="muted small">has not run</span>
+        <p class="muted small">
+          <span class="label">{hook.kind}</span> <BacktickText text={hook.definedIn} />
+        </p>
+      </div>
+      <div class="hook-contents">
+        {hook.effect !== "" && (
+          <p class="hook-effect mono">
+            <VisibleText text={hook.effect} />
+          </p>
         )}
-        {hook.lastAt !== null && (
-          <span class="muted small">
-            <RelativeTime at={hook.lastAt} />
-          </span>
+        {hook.inactiveReason !== null && (
+          <p class="small">
+            <Badge tone="faint">does not run</Badge> <BacktickText text={hook.inactiveReason} />
+          </p>
         )}
       </div>
-      {hook.effect !== "" && (
-        <p class="hook-effect mono">
-          <VisibleText text={hook.effect} />
-        </p>
-      )}
-      <p class="muted small">Defined: {hook.definedIn}</p>
-      {hook.inactiveReason !== null && (
-        <p class="hook-inactive">
-          <Badge tone="faint">does not run</Badge> {hook.inactiveReason}
-        </p>
-      )}
-      {hook.runs > 0 && <HookFigures hook={hook} />}
+      <div class="hook-runs">
+        <LastRun hook={hook} />
+        {hook.runs > 0 && <HookFigures hook={hook} />}
+      </div>
       {(canSwitch || canTest) && (
         <div class="row hook-actions">
-          {canSwitch && <HookSwitch hook={hook} onChanged={onChanged} />}
+          {canSwitch && (
+            <Button isBusy={hookSwitch.isBusy} label={`${verb} ${hook.name}`} onClick={hookSwitch.flip}>
+              {verb}
+            </Button>
+          )}
           {canTest && (
             <Button isExpanded={isTesting} label={`Test ${hook.name}`} onClick={() => setIsTesting(!isTesting)}>
               Test…
@@ -157,8 +159,48 @@ function HookCard({ hook, isTrusted, onChanged }: HookCardProps) {
           )}
         </div>
       )}
+      <div role="status" class="hook-notice">
+        {hookSwitch.needsTrust && (
+          <WarningNotice>
+            The configuration is written. Its programs run again when a person has trusted it: <code>windlass trust</code>
+          </WarningNotice>
+        )}
+      </div>
+      <div class="hook-notice">
+        <ErrorNotice error={hookSwitch.error} />
+      </div>
       {isTesting && canTest && <HookTestForm hook={hook} onClose={() => setIsTesting(false)} />}
     </article>
+  );
+}
+
+/** Switches a hook on or off, and keeps what the server said about it. */
+function useHookSwitch(hook: HookSummary, onChanged: () => void) {
+  const [isBusy, setIsBusy] = useState(false);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [needsTrust, setNeedsTrust] = useState(false);
+  const flip = async () => {
+    setIsBusy(true);
+    setError(null);
+    try {
+      const body = { enabled: !hook.isEnabled };
+      const report = await postJson<HookSwitchReport>(`/api/hooks/${pathSegment(hook.name)}/switch`, body);
+      setNeedsTrust(report.needsTrust);
+      onChanged();
+    } catch (thrown) {
+      setError(toApiError(thrown));
+    }
+    setIsBusy(false);
+  };
+  return { isBusy, error, needsTrust, flip };
+}
+
+function LastRun({ hook }: { hook: HookSummary }) {
+  if (hook.lastOutcome === null) return hook.isEnabled ? <p class="muted small">has not run yet</p> : null;
+  return (
+    <p class="small muted">
+      <Badge tone={hook.lastTone}>{hook.lastOutcome}</Badge> {hook.lastAt !== null && <RelativeTime at={hook.lastAt} />}
+    </p>
   );
 }
 
@@ -186,36 +228,5 @@ function HookFigures({ hook }: { hook: HookSummary }) {
         <dd>{hook.p95Ms === null ? "–" : formatDuration(hook.p95Ms)}</dd>
       </div>
     </dl>
-  );
-}
-
-function HookSwitch({ hook, onChanged }: { hook: HookSummary; onChanged: () => void }) {
-  const [isBusy, setIsBusy] = useState(false);
-  const [error, setError] = useState<ApiError | null>(null);
-  const [needsTrust, setNeedsTrust] = useState(false);
-  const flip = async () => {
-    setIsBusy(true);
-    setError(null);
-    try {
-      const body = { enabled: !hook.isEnabled };
-      const report = await postJson<HookSwitchReport>(`/api/hooks/${pathSegment(hook.name)}/switch`, body);
-      setNeedsTrust(report.needsTrust);
-      onChanged();
-    } catch (thrown) {
-      setError(toApiError(thrown));
-    }
-    setIsBusy(false);
-  };
-  const verb = hook.isEnabled ? "Disable" : "Enable";
-  return (
-    <>
-      <Button isBusy={isBusy} label={`${verb} ${hook.name}`} onClick={flip}>
-        {verb}
-      </Button>
-      <div role="status" class="hook-switch-status">
-        {needsTrust && <span class="tone-warning">Written. A person has to trust the configuration again: windlass trust</span>}
-      </div>
-      <ErrorNotice error={error} />
-    </>
   );
 }

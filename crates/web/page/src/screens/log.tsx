@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 
 import type { LogEntry } from "../api_types";
-import { Button, EmptyState, ErrorNotice, ScreenHeader, Spinner, ToneShape } from "../components";
+import { Badge, Button, EmptyState, ErrorNotice, ScreenHeader, Spinner } from "../components";
 import { EVENT_TYPES } from "../components/event_types";
 import { LogFeed, type LogFilter, writeLogFilter } from "../components/log_feed";
 import { LogRows } from "../components/log_rows";
@@ -52,9 +52,7 @@ function FollowSwitch({ feed }: { feed: LogFeed }) {
   const isOpen = connection.value === "open";
   return (
     <>
-      <span class={isPaused || !isOpen ? "muted" : "tone-good"}>
-        <ToneShape tone={isPaused || !isOpen ? "faint" : "name"} /> {isPaused ? "paused" : isOpen ? "live" : "not connected"}
-      </span>
+      <Badge tone={isPaused ? "faint" : isOpen ? "name" : "warning"}>{isPaused ? "paused" : isOpen ? "live" : "not connected"}</Badge>
       <Button isPressed={isPaused} onClick={() => feed.setPaused(!isPaused)}>
         Pause
       </Button>
@@ -128,16 +126,21 @@ interface FilterFormProps {
 
 function FilterForm({ filter, text, onText }: FilterFormProps) {
   const isFiltered = filter.types.length > 0 || filter.task !== "" || filter.session !== "";
+  // A phone shows the first field alone until the reader asks for the others.
+  const [isOpen, setIsOpen] = useState(isFiltered);
   const setField = (field: "task" | "session") => (event: Event) => {
     const value = (event.currentTarget as HTMLInputElement).value.trim();
     if (value !== filter[field]) openFilter({ ...filter, [field]: value });
   };
   return (
-    <form class="log-filter" role="search" onSubmit={(event) => event.preventDefault()}>
+    <form class={`log-filter${isOpen ? " is-open" : ""}`} role="search" onSubmit={(event) => event.preventDefault()}>
       <label class="field log-filter-text">
         <span class="field-label">Text in the loaded events</span>
         <input type="search" data-filter="" value={text} onInput={(event) => onText(event.currentTarget.value)} />
       </label>
+      <Button class="log-filter-switch" isExpanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+        Filters
+      </Button>
       <TypeFilter filter={filter} />
       <label class="field">
         <span class="field-label">Task</span>
@@ -161,7 +164,7 @@ function TypeFilter({ filter }: { filter: LogFilter }) {
   const groups = EVENT_TYPES.map(({ subject, types }) => ({ subject, types, all: types.join(",") }));
   const isListed = selected === "" || groups.some(({ types, all }) => all === selected || types.includes(selected));
   return (
-    <label class="field">
+    <label class="field log-filter-type">
       <span class="field-label">Type</span>
       <select
         value={selected}

@@ -6,7 +6,7 @@ import { SessionRow } from "../components/session_row";
 import { TaskRow } from "../components/task_row";
 import { WaitingCard } from "../components/waiting_card";
 import type { LiveView } from "../event_stream";
-import { formatCount, formatMoney, formatTokens, pluralize, spellOut } from "../formats";
+import { formatCount, formatMoney, formatTokens, spellOut } from "../formats";
 import { Link } from "../router";
 
 export function NowScreen({ view }: { view: LiveView<NowView> }) {
@@ -75,7 +75,7 @@ function WaitingPanel({ items, reload }: { items: WaitingItem[]; reload: () => v
       actions={
         Number.isFinite(oldest) && (
           <span class="muted small">
-            the oldest since <RelativeTime at={oldest} />
+            oldest <RelativeTime at={oldest} />
           </span>
         )
       }
@@ -122,7 +122,7 @@ function CountsPanel({ counts }: { counts: StateCount[] }) {
         <ul class="state-counts">
           {shown.map(({ state, tone, count }) => (
             <li key={state}>
-              <Link to={`/tasks?state=${encodeURIComponent(state)}`} label={`${pluralize(count, "task")} ${spellOut(state)}`}>
+              <Link to={`/tasks?state=${encodeURIComponent(state)}`}>
                 <ToneShape tone={tone} />
                 <span>{spellOut(state)}</span>
                 <strong>{formatCount(count)}</strong>

@@ -8,6 +8,7 @@ import {
   Duration,
   EmptyState,
   LongText,
+  OutputBlock,
   Panel,
   ReasonButton,
   RelativeTime,
@@ -19,7 +20,6 @@ import {
 import { describeUsage, IterationMeter } from "../components/session_row";
 import { concernsSession } from "../concerns";
 import { useLiveView } from "../event_stream";
-import { pluralize } from "../formats";
 import { Link } from "../router";
 import { mayAnswer, mayManage } from "../viewer";
 import { LiveOutput } from "./live_output";
@@ -53,42 +53,47 @@ function SessionContent({ timeline, reload }: { timeline: SessionTimeline; reloa
       </ScreenHeader>
       <SessionFigures session={session} />
       <div class="columns session-columns">
-        <div class="stack">
-          {timeline.answers.length > 0 && (
-            <Panel title="The session asks" tone="warning">
-              <GateEvidence timeline={timeline} />
-              {mayAnswer() ? (
-                <AnswerForm subject={session.name} answers={timeline.answers} onAnswer={answer} />
-              ) : (
-                <p class="muted">Your role may look, not answer.</p>
-              )}
-            </Panel>
-          )}
-          <Panel title="Timeline">
-            {groups.length === 0 ? (
-              <EmptyState title="Nothing has happened yet." />
+        {timeline.answers.length > 0 && (
+          <Panel title="The session asks" tone="warning" class="session-question">
+            <GateEvidence timeline={timeline} />
+            {mayAnswer() ? (
+              <AnswerForm subject={session.name} answers={timeline.answers} onAnswer={answer} />
             ) : (
-              <Timeline groups={groups} omitted={timeline.omitted} session={session.name} isOpen={!isOver} />
+              <p class="muted">Your role may look, not answer.</p>
             )}
           </Panel>
-        </div>
-        <div class="stack side-column">
-          {!isOver && <LiveOutput name={session.name} isTurnOpen={isTurnOpen} />}
-          {!isOver && mayAnswer() && <SayPanel name={session.name} reload={reload} />}
-          {timeline.pendingFeedback.length > 0 && (
-            <Panel title="For the next prompt" count={timeline.pendingFeedback.length}>
-              <ul class="note-list">
-                {timeline.pendingFeedback.map((text, index) => (
-                  <li key={index}>
-                    <LongText text={text} maxLines={6} />
-                  </li>
-                ))}
-              </ul>
-            </Panel>
+        )}
+        {(!isOver || timeline.pendingFeedback.length > 0) && (
+          <div class="stack side-column">
+            {!isOver && <LiveOutput name={session.name} isTurnOpen={isTurnOpen} />}
+            {!isOver && mayAnswer() && <SayPanel name={session.name} reload={reload} />}
+            <PendingFeedback texts={timeline.pendingFeedback} />
+          </div>
+        )}
+        <Panel title="Timeline" class="session-timeline">
+          {groups.length === 0 ? (
+            <EmptyState title="Nothing has happened yet." />
+          ) : (
+            <Timeline groups={groups} omitted={timeline.omitted} session={session.name} isOpen={!isOver} />
           )}
-        </div>
+        </Panel>
       </div>
     </>
+  );
+}
+
+function PendingFeedback({ texts }: { texts: string[] }) {
+  if (texts.length === 0) return null;
+  return (
+    <Panel title="For the next prompt" count={texts.length}>
+      <ul class="note-list">
+        {texts.map((text, index) => (
+          <li key={index}>
+            <LongText text={text} maxLines={6} />
+          </li>
+        ))}
+      </ul>
+    </Panel>
   );
 }
 
@@ -113,14 +118,15 @@ function SessionFigures({ session }: { session: SessionSummary }) {
         </span>
       )}
       <span>
-        {session.endedAt === null ? "works for " : "took "}
-        <Duration from={session.startedAt} to={session.endedAt} />
+        {session.endedAt === null ? "started " : "took "}
+        {session.endedAt === null ? <RelativeTime at={session.startedAt} /> : <Duration from={session.startedAt} to={session.endedAt} />}
       </span>
-      <span>
-        started <RelativeTime at={session.startedAt} />
-      </span>
+      {session.endedAt !== null && (
+        <span>
+          ended <RelativeTime at={session.endedAt} />
+        </span>
+      )}
       <span>{describeUsage(session)}</span>
-      {session.usage.turns > 0 && <span>{pluralize(session.usage.turns, "turn")}</span>}
       {session.waitsFor !== null && <span>waits for {session.waitsFor}</span>}
     </div>
   );
@@ -152,11 +158,12 @@ function SessionActions({ session, reload }: { session: SessionSummary; reload: 
   );
 }
 
-/** The last decision of the gate, which is what the session asks about. */
+/** The last decision of the gate, which is what the session asks about, and the output of the hook before it. */
 function GateEvidence({ timeline }: { timeline: SessionTimeline }) {
   const items = timeline.groups.flatMap((group) => group.items);
-  const gate = items.filter((item) => item.kind === "gate").at(-1);
+  const gate = items.findLast((item) => item.kind === "gate");
   if (gate === undefined) return null;
+  const hook = items.findLast((item) => item.kind === "hook" && item.seq < gate.seq && item.evidence.length > 0);
   return (
     <div class="block-reason">
       <LongText text={gate.title} />
@@ -165,6 +172,7 @@ function GateEvidence({ timeline }: { timeline: SessionTimeline }) {
           {detail}
         </p>
       ))}
+      {hook && <OutputBlock lines={hook.evidence} label="Output of the hook that blocks" maxLines={10} />}
     </div>
   );
 }

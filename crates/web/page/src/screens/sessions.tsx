@@ -33,7 +33,7 @@ export function SessionsScreen() {
           type="search"
           data-filter=""
           aria-label="Filter the sessions"
-          placeholder="Filter by goal, agent, task  ( / )"
+          placeholder="Filter by goal, agent, task"
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
         />

@@ -3,7 +3,7 @@
 import { useId, useState } from "preact/hooks";
 
 import { type ApiError, pathSegment, postJson, toApiError } from "../api_client";
-import type { TaskDetails, TaskGraphView, TaskNote } from "../api_types";
+import type { LabelledText, TaskDetails, TaskGraphView, TaskNote } from "../api_types";
 import {
   AnswerForm,
   Badge,
@@ -86,7 +86,7 @@ function TaskContent({ details, graph, reload }: TaskContentProps) {
       <div class="columns">
         <div class="stack">
           {details.answers.length > 0 && (
-            <Panel title="Your decision" tone="warning">
+            <Panel title={mayAnswer() ? "Your decision" : "Waits for a decision"} tone="warning">
               <BlockReason details={details} />
               {mayAnswer() ? (
                 <AnswerForm subject={task.id} answers={details.answers} onAnswer={answer} />
@@ -113,11 +113,7 @@ function TaskContent({ details, graph, reload }: TaskContentProps) {
           </Panel>
         </div>
         <div class="stack">
-          {details.facts.length > 0 && (
-            <Panel title="Facts">
-              <FactList facts={details.facts} />
-            </Panel>
-          )}
+          <FactsPanel details={details} />
           {details.nextCommand !== null && (
             <Panel title="Next step">
               <CommandLine command={details.nextCommand} />
@@ -131,9 +127,25 @@ function TaskContent({ details, graph, reload }: TaskContentProps) {
   );
 }
 
+function FactsPanel({ details }: { details: TaskDetails }) {
+  // The reason of a question stands beside its answers.
+  const hasQuestion = details.answers.length > 0;
+  const facts = details.facts.filter((fact) => !(hasQuestion && fact === findReason(details)));
+  if (facts.length === 0) return null;
+  return (
+    <Panel title="Facts">
+      <FactList facts={facts} />
+    </Panel>
+  );
+}
+
+function findReason(details: TaskDetails): LabelledText | undefined {
+  return details.facts.find(({ label }) => label === "blocked" || label === "reason");
+}
+
 /** The reason stands beside the decision, also where the facts are far below on a phone. */
 function BlockReason({ details }: { details: TaskDetails }) {
-  const reason = details.facts.find(({ label }) => label === "blocked" || label === "reason");
+  const reason = findReason(details);
   return reason ? (
     <div class="block-reason">
       <LongText text={reason.text} />
@@ -266,7 +278,7 @@ function NotesPanel({ notes, id }: { notes: TaskNote[]; id: string }) {
   return (
     <Panel title="Notes" count={notes.length}>
       {notes.length === 0 ? (
-        <EmptyState title="No notes." command={`windlass task note ${id} "…"`} />
+        <EmptyState title="No notes." command={`windlass note add --task ${id} "…"`} />
       ) : (
         <ul class="note-list">
           {notes.map((note, index) => (

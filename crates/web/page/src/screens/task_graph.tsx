@@ -99,7 +99,7 @@ function GraphDrawing({ graph, tasks, focusPath }: GraphDrawingProps) {
         <div class="graph-area" style={{ width: `${layout.width}px`, height: `${layout.height}px` }}>
           <svg width={layout.width} height={layout.height} aria-hidden="true" focusable="false">
             <defs>
-              <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">
+              <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">
                 <path d="M0 0 8 4 0 8Z" fill="context-stroke" />
               </marker>
             </defs>
@@ -147,7 +147,6 @@ function GraphNode({ task, isFocus, focusPath }: GraphNodeProps) {
       to={isFocus ? taskPath(task.id) : focusPath(task.id)}
       class="graph-link"
       title={task.goal}
-      label={`${task.id}, ${state}: ${task.goal.slice(0, 120)}. ${isFocus ? "Open the task" : "Move to the middle"}`}
     >
       <span class="graph-node-top">
         <strong>{task.id}</strong>
@@ -155,6 +154,7 @@ function GraphNode({ task, isFocus, focusPath }: GraphNodeProps) {
         <span class={`tone-${task.tone}`}>{state}</span>
       </span>
       <span class="graph-node-goal">{task.goal}</span>
+      <span class="visually-hidden">{isFocus ? "Open the task" : "Move to the middle"}</span>
     </Link>
   );
 }
@@ -165,17 +165,19 @@ function NeighbourPanel({ graph, focus }: { graph: TaskGraphView; focus: string 
   const goals = new Map(graph.tasks.map(({ id, goal }) => [id, goal]));
   const near = graph.edges.filter(({ from, to }) => from === focus || to === focus);
   return (
-    <Panel title={<TaskLink id={focus} />}>
+    <Panel title="In the middle">
       {task && <TaskRow task={task} />}
       {near.length === 0 ? (
         <p class="muted">It waits for no task, and no task waits for it.</p>
       ) : (
-        <ul class="edge-list">
+        <ul class="edge-list edge-list-apart">
           {near.map((edge) => {
             const other = edge.from === focus ? edge.to : edge.from;
             return (
               <li key={`${edge.from} ${edge.kind} ${edge.to}`}>
-                <span class="muted">{describeEdge(edge, focus)}</span> <TaskLink id={other} /> {goals.get(other)}
+                <div class="edge-text">
+                  <span class="muted">{describeEdge(edge, focus)}</span> <TaskLink id={other} /> {goals.get(other)}
+                </div>
               </li>
             );
           })}
@@ -188,7 +190,7 @@ function NeighbourPanel({ graph, focus }: { graph: TaskGraphView; focus: string 
 /** Says what an edge means for one of its ends, before the name of the other end. */
 export function describeEdge(edge: TaskGraphEdge, end: string): string {
   const isFrom = edge.from === end;
-  if (edge.isDependency) return isFrom ? "waits for" : "lets start";
+  if (edge.isDependency) return isFrom ? "waits for" : "is needed by";
   return isFrom ? spellOut(edge.kind) : `${spellOut(edge.kind)} (from)`;
 }
 

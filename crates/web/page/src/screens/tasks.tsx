@@ -145,7 +145,7 @@ function TextFilter({ text }: { text: string }) {
       type="search"
       data-filter=""
       aria-label="Filter the tasks by goal"
-      placeholder="Filter by goal  ( / )"
+      placeholder="Filter by goal"
       value={typed}
       onInput={(event) => setTyped(event.currentTarget.value)}
     />

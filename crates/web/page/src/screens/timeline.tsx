@@ -86,7 +86,7 @@ function GroupSection({ group, seqs, isLast, isOpen }: GroupSectionProps) {
           {isInProgress && ", in progress"}
         </span>
         <span class="muted small push-end">
-          <Duration from={group.startedAt} to={group.endedAt} />
+          {group.endedAt !== group.startedAt && <Duration from={group.startedAt} to={group.endedAt} />}
         </span>
       </summary>
       <ol class="items">

@@ -20,6 +20,7 @@ import {
   ToneShape,
   ViewContent,
 } from "../components";
+import { VisibleText } from "../components/visible_text";
 import { useLiveView } from "../event_stream";
 import { pluralize, spellOut } from "../formats";
 import { Link, navigate, route } from "../router";
@@ -131,7 +132,7 @@ function WhyReport({ why }: { why: WhyView }) {
           />
         </header>
         {why.omitted > 0 && (
-          <p class="muted">
+          <p class="muted why-omitted">
             {pluralize(why.omitted, "older fact")} left out. The <Link to="/log">log</Link> has all events.
           </p>
         )}
@@ -223,10 +224,14 @@ function Fact({ fact, why, cause, onFollow }: FactProps) {
         </span>
         <SeqLink seq={fact.seq} />
       </div>
-      {fact.sentence !== "" && <p class={`fact-sentence tone-${fact.tone === "faint" ? "plain" : fact.tone}`}>{fact.sentence}</p>}
+      {fact.sentence !== "" && (
+        <p class={`fact-sentence tone-${fact.tone === "faint" ? "plain" : fact.tone}`}>
+          <VisibleText text={fact.sentence} />
+        </p>
+      )}
       {fact.details.map((detail, index) => (
         <p key={index} class="fact-detail">
-          {detail}
+          <VisibleText text={detail} />
         </p>
       ))}
       <OutputBlock lines={fact.evidence} label={`Evidence of position ${fact.seq}`} maxLines={8} />
@@ -250,7 +255,11 @@ function CauseLink({ seq, cause, onFollow }: { seq: number; cause: WhyFactView |
       <Link to={`${route.value.path}#${seq}`} onClick={() => onFollow(seq)}>
         #{seq} {spellOut(cause.type)}
       </Link>
-      {text !== "" && <span class="muted">: {text}</span>}
+      {text !== "" && (
+        <span class="muted">
+          : <VisibleText text={text} />
+        </span>
+      )}
     </p>
   );
 }

@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The system that the hooks are for [default: guessed from the file]
-    #[arg(long, value_name = "WHOSE", value_parser = dialect_parser())]
+    #[arg(long, value_name = "SYSTEM", value_parser = dialect_parser())]
     from: Option<ImportDialect>,
     /// Add the hooks without asking
     #[arg(long)]

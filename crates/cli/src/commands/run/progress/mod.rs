@@ -160,7 +160,7 @@ impl<'o> ProgressPrinter<'o> {
             }
             Event::IterationFailed(payload::IterationFailed { error, fault, leaky, .. })
             | Event::DeliveryFailed(payload::DeliveryFailed { error, fault, leaky, .. }) => {
-                self.print_detail(Tone::Bad, &format!("failed: {error}"))?;
+                self.print_detail(Tone::Bad, &format!("{} failed: {error}", failed_turn_name(record)))?;
                 self.show_left_behind(*leaky)?;
                 if let Some(remedy) = fault.suggested_remedy() {
                     self.print_detail(Tone::Faint, &format!("hint: {remedy}"))?;
@@ -171,7 +171,7 @@ impl<'o> ProgressPrinter<'o> {
             // The event before it has shown that the session ends.
             Event::IterationInterrupted(_) if self.is_stopping => Ok(()),
             Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => {
-                self.print_detail(Tone::Warning, "interrupted")
+                self.print_detail(Tone::Warning, "turn interrupted")
             }
             Event::SessionEnded(ended) => self.show_session_end(record, ended),
             // `RunnerEvent::TaskClaimed` shows the task with its goal.
@@ -228,8 +228,8 @@ impl<'o> ProgressPrinter<'o> {
         self.promise = None;
         let what = match started.purpose {
             _ if started.feedback == 0 => return Ok(()),
-            TurnPurpose::Recovery => "a recovery with",
-            TurnPurpose::Delivery | TurnPurpose::UnjudgedDelivery(_) => "final delivery of",
+            TurnPurpose::Recovery => "recovery turn with",
+            TurnPurpose::Delivery | TurnPurpose::UnjudgedDelivery(_) => "final delivery turn with",
             TurnPurpose::Work | TurnPurpose::SendBack => "the agent gets",
         };
         self.print_detail(Tone::Faint, &format!("{what} {}", show::format_feedback_count(started.feedback)))
@@ -268,6 +268,13 @@ impl<'o> ProgressPrinter<'o> {
 /// Returns the name of an event's session.
 pub fn session_name(record: &EventRecord) -> String {
     record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+fn failed_turn_name(record: &EventRecord) -> &'static str {
+    match record.envelope.event {
+        Event::DeliveryFailed(_) => "final delivery turn",
+        _ => "iteration",
+    }
 }
 
 fn is_idle_notice(finished: &payload::HookFinished) -> bool {

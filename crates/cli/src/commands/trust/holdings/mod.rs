@@ -55,7 +55,7 @@ pub fn list_holdings(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreErr
 
 fn add_task_holdings(survey: &StoreSurvey, task: &Task, holdings: &mut Vec<StoreHolding>) -> Result<(), StoreError> {
     let id = task.id;
-    for hook in &task.drive.hooks {
+    for hook in &task.evaluation.hooks {
         let registered = survey.store.read_event(Seq(hook.id.0))?.map(|record| record.envelope.event);
         let Some(Event::HookRegistered(registered)) = registered else { continue };
         let what = match &registered.hook {
@@ -65,7 +65,7 @@ fn add_task_holdings(survey: &StoreSurvey, task: &Task, holdings: &mut Vec<Store
         let off = if hook.enabled { "" } else { " (disabled)" };
         holdings.push(StoreHolding { kind: "stop hook", about: format!("{} of {id}{off}", hook.id), what });
     }
-    if let Some(series) = &task.drive.series {
+    if let Some(series) = &task.evaluation.series {
         let started = survey.store.read_event(Seq(series.id.0))?.map(|record| record.envelope.event);
         let rules = match started {
             Some(Event::SeriesStarted(started)) => started.validation_rules,
@@ -77,7 +77,7 @@ fn add_task_holdings(survey: &StoreSurvey, task: &Task, holdings: &mut Vec<Store
             what: serde_json::to_string(rule).unwrap_or_default(),
         }));
     }
-    holdings.extend(task.workspace.iter().chain(&task.former).map(|place| StoreHolding {
+    holdings.extend(task.workspace.iter().chain(&task.former_workspaces).map(|place| StoreHolding {
         kind: "worktree",
         about: format!("of {id}"),
         what: format!(".windlass/worktrees/{}, branch {}, for {}", place.name, place.branch, place.base),

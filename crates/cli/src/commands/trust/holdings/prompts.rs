@@ -62,7 +62,7 @@ impl PromptTexts<'_> {
         for said in &task.memo.iterations {
             self.add_event(&owner, "earlier turn", said.at)?;
         }
-        self.add_feedback(&owner, task.unsaid.iter().chain(&task.unheard))?;
+        self.add_feedback(&owner, task.undelivered_messages.iter().chain(&task.undelivered_feedback))?;
         let answer = task.answer.as_ref().and_then(|answer| answer.text.as_ref());
         answer.into_iter().for_each(|text| self.push_text(&owner, "answer", text));
         let rejected = task.rejected.iter().filter(|rejected| !task.findings.contains(rejected));

@@ -396,7 +396,7 @@ impl<'a> ScriptLine<'a> {
             task: self.options.get("task").map(|id| id.parse().unwrap()),
             goal: self.options.get("goal").map(|goal| (*goal).to_owned()),
             work: self.parse_option("work").unwrap_or_default(),
-            grounds: self.parse_option("grounds").unwrap_or_default(),
+            workspace_mode: self.parse_option("grounds").unwrap_or_default(),
             config: self.options.get("config").copied().unwrap_or(SESSION_CONFIG).to_owned(),
             protected: None,
             agent: self.options.get("agent").copied().unwrap_or("command:true").to_owned(),

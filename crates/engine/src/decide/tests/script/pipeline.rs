@@ -22,20 +22,17 @@ impl ScriptLine<'_> {
                     commits: self.number_option("commits").unwrap_or(1),
                     files: 1,
                 };
-                let readied = match self.options.contains_key("moved") {
+                let check = match self.options.contains_key("moved") {
                     true => SubmissionCheck::Unjudged(work),
                     false => SubmissionCheck::Work(work),
                 };
-                C::SubmitWork { name: self.word(1), readied }
+                C::SubmitWork { name: self.word(1), check }
             }
-            "report" => C::SubmitWork { name: self.word(1), readied: SubmissionCheck::Report(self.text_from(2)) },
+            "report" => C::SubmitWork { name: self.word(1), check: SubmissionCheck::Report(self.text_from(2)) },
             "unfit" => {
                 let (reason, feedback) = (self.text_from(2), format!("{}, in all of two files", self.text_from(2)));
                 let hook = self.options.get("hook").copied().unwrap_or("commit").to_owned();
-                C::SubmitWork {
-                    name: self.word(1),
-                    readied: SubmissionCheck::NotSubmittable { hook, reason, feedback },
-                }
+                C::SubmitWork { name: self.word(1), check: SubmissionCheck::NotSubmittable { hook, reason, feedback } }
             }
             "person" => C::LeaveToPerson { name: self.word(1), reason: self.text_from(2), commits: vec![] },
             "merged" => C::RecordMerge { id: self.task_id(), commit: self.words[2].to_owned(), seen: None },

@@ -120,7 +120,7 @@ payloads! {
         /// The submitted work, if it lies in a worktree.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         work: Option<SubmittedWork>,
-        /// The number of times that the agent has mended it.
+        /// The number of times that the agent has fixed it.
         #[serde(default, skip_serializing_if = "is_none_yet")]
         remediations: u32,
         /// The stop hooks judge the work again: they judged it on another base, or other hooks did, of another
@@ -143,11 +143,11 @@ payloads! {
         hook: String,
         why: GateFailureKind,
         reason: String,
-        /// Feedback for the agent that mends it, unless a hook has given some.
+        /// Feedback for the agent that fixes it, unless a hook has given some.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         feedback: Option<String>,
         remedy: GateRemedy,
-        /// The number of this attempt to mend the work, or of this rejection, and the limit.
+        /// The number of this attempt to fix the work, or of this rejection, and the limit.
         count: u32,
         most: u32,
     }
@@ -247,8 +247,8 @@ payloads! {
         #[serde(default, skip_serializing_if = "WorkSource::is_given")]
         work: WorkSource,
         /// The place of the work.
-        #[serde(default, skip_serializing_if = "WorkspaceMode::is_in_place")]
-        grounds: WorkspaceMode,
+        #[serde(rename = "grounds", default, skip_serializing_if = "WorkspaceMode::is_in_place")]
+        workspace_mode: WorkspaceMode,
         agent: String,
         terms: SessionTerms,
         owner: OwnerName,

@@ -1,0 +1,57 @@
+// Review of a change: comments go to the agent, and a merge needs the gates.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Project, logIn, startBrowser } from "./support.mjs";
+
+let browser;
+before(async () => {
+  browser = await startBrowser();
+});
+after(() => browser.close());
+
+const CONFIG = `agent: command:sh "$AGENT"
+worktrees: true
+merge: {auto: false}
+hooks:
+  stop:
+    - {name: lint, command: 'grep -q valve pump.txt'}
+`;
+
+/** The first turn closes the valve; a turn with comments in its prompt does what they say. */
+const AGENT = `prompt=$(cat)
+echo "$prompt" >> "$NOTES"
+case "$prompt" in
+  *"Say which valve"*) echo "close the red valve" > pump.txt ;;
+  *) echo "close the valve" > pump.txt ;;
+esac
+git add -A; git commit -qm "Close the valve"
+echo '<promise>COMPLETE</promise>'
+`;
+
+test("comment_on_a_line_sends_the_task_back_and_merge_ends_it", async (context) => {
+  const project = new Project(context, { ".windlass/config.yaml": CONFIG, "agent.sh": AGENT, "pump.txt": "run\n" });
+  project.environment.AGENT = project.path("agent.sh");
+  project.environment.NOTES = `${project.root}/notes`;
+  project.initRepository();
+  project.run("task", "add", "Mend the pump");
+  const first = await project.runToEnd("run", "--task", "T1");
+  assert.equal(first, 0, `the run ended with ${first}`);
+  const served = await project.serve();
+  const { page, check } = await logIn(browser, served, "/changes");
+  await page.getByRole("link", { name: /Mend the pump/ }).first().click();
+  await page.getByText("close the valve").first().waitFor();
+  await page.getByText("lint").first().waitFor();
+  await page.getByRole("button", { name: "Comment on line 1" }).first().click();
+  await page.getByLabel("Comment on line 1 of pump.txt").fill("Say which valve.");
+  await page.getByRole("button", { name: "Send back with 1 comment" }).click();
+  await page.getByText(/sent back|Sent back/).first().waitFor();
+  assert.equal(await project.runToEnd("run", "--task", "T1"), 0);
+  await page.goto(`${served.url}/changes/T1`);
+  await page.getByText("close the red valve").first().waitFor();
+  await page.getByRole("button", { name: "Merge" }).click();
+  await page.getByRole("button", { name: "Merge" }).last().click();
+  await page.getByText("Merged into main.").waitFor();
+  assert.equal(project.execute("git", "show", "main:pump.txt"), "close the red valve\n");
+  check();
+});

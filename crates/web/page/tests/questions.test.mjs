@@ -1,0 +1,105 @@
+// Questions: answered on the page, from a phone, and by two people and a terminal at once.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { DONE_AGENT, Project, RED_CONFIG, logIn, logInAs, openPage, startBrowser } from "./support.mjs";
+
+let browser;
+before(async () => {
+  browser = await startBrowser();
+});
+after(() => browser.close());
+
+/** A project whose task T1 waits for a person, because its tests are red. */
+async function createQuestion(context) {
+  const project = new Project(context, { ".windlass/config.yaml": RED_CONFIG, "agent.sh": DONE_AGENT });
+  project.run("task", "add", "Mend the pump");
+  assert.equal(await project.runToEnd("run", "--task", "T1"), 4);
+  return project;
+}
+
+test("question_is_answered_from_the_list_without_opening_it", async (context) => {
+  const project = await createQuestion(context);
+  const { page, check } = await logIn(browser, await project.serve());
+  await page.getByRole("heading", { name: /Needs you/ }).waitFor();
+  assert.match(await page.title(), /^\(1\) /);
+  await page.getByText("FAIL test_valve: the valve leaks").waitFor();
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByLabel("Text for the agent").fill("The leak is known. Close the valve.");
+  await page.getByRole("button", { name: "Continue" }).last().click();
+  await page.getByText("Nothing needs you").waitFor();
+  assert.equal(project.json("task", "show", "T1")[0].state, "ready");
+  project.write("fixed", "");
+  assert.equal(await project.runToEnd("run", "--task", "T1"), 0);
+  assert.match(project.read("prompt"), /The leak is known\. Close the valve\./);
+  check();
+});
+
+test("question_link_fits_a_phone_and_works_once", async (context) => {
+  const project = await createQuestion(context);
+  await project.serve();
+  const [{ link }] = project.json("serve", "question", "T1");
+  const phone = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
+  const { page, check } = await openPage(browser, link, phone);
+  await page.getByRole("heading", { name: "Mend the pump" }).waitFor();
+  await page.getByText("FAIL test_valve: the valve leaks").waitFor();
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(width <= 360, `the page is ${width} pixels wide`);
+  for (const button of await page.getByRole("button").all()) {
+    const { height } = await button.boundingBox();
+    assert.ok(height >= 44, `${await button.textContent()}: ${height} pixels high`);
+  }
+  await page.getByRole("button", { name: "Continue" }).tap();
+  await page.getByRole("button", { name: "Continue" }).last().tap();
+  await page.getByText("Your answer was sent").waitFor();
+  assert.equal(project.json("task", "show", "T1")[0].state, "ready");
+  const { page: second } = await openPage(browser, link);
+  await second.getByText("its question has an answer").waitFor();
+  check();
+});
+
+test("one_of_two_browsers_and_a_terminal_wins", async (context) => {
+  const project = await createQuestion(context);
+  const served = await project.serve();
+  const first = await logIn(browser, served);
+  const second = await logInAs(browser, project, served, "answer");
+  for (const { page } of [first, second]) {
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.getByLabel("Text for the agent").waitFor();
+  }
+  const click = ({ page }) => page.getByRole("button", { name: "Continue" }).last().click();
+  const [, , code] = await Promise.all([click(first), click(second), project.runToEnd("answer", "T1", "continue")]);
+  for (const { page } of [first, second]) {
+    await page.getByText("Nothing needs you").waitFor();
+  }
+  const answers = project.json("events", "--type", "task_unblocked");
+  assert.equal(answers.length, 1, `the terminal ended with ${code}`);
+  first.check();
+  second.check();
+});
+
+test("viewer_who_may_look_sees_no_buttons_that_change", async (context) => {
+  const project = await createQuestion(context);
+  const served = await project.serve();
+  const { page, check } = await logInAs(browser, project, served, "look");
+  await page.getByText("FAIL test_valve: the valve leaks").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Continue" }).count(), 0);
+  await page.goto(`${served.url}/tasks`);
+  await page.getByRole("link", { name: "T1" }).first().waitFor();
+  assert.equal(await page.getByRole("button", { name: "Add a task" }).count(), 0);
+  check();
+});
+
+test("page_without_login_asks_for_a_link", async (context) => {
+  const project = await createQuestion(context);
+  const served = await project.serve();
+  const { page } = await openPage(browser, `${served.url}/tasks`);
+  await page.getByRole("heading", { name: "Log in to Windlass" }).waitFor();
+  await page.getByLabel("Open the link, or paste it here").fill("wrong");
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByText("this code is not valid").waitFor();
+  const [{ login }] = project.json("serve", "invite", "bob");
+  await page.getByLabel("Open the link, or paste it here").fill(login);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("heading", { name: "Tasks", level: 1 }).waitFor();
+});

@@ -1,0 +1,174 @@
+// Tasks, sessions, reasons, hooks, cost and the log, each driven against a real run.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { after, before, test } from "node:test";
+import { DONE_AGENT, Project, RED_CONFIG, logIn, startBrowser } from "./support.mjs";
+
+let browser;
+before(async () => {
+  browser = await startBrowser();
+});
+after(() => browser.close());
+
+test("tasks_are_added_edited_and_ordered", async (context) => {
+  const project = new Project(context);
+  const served = await project.serve();
+  const { page, check } = await logIn(browser, served, "/tasks");
+  await page.getByText("There is no open task.").waitFor();
+  for (const goal of ["Mend the pump", "Paint the pump"]) {
+    await page.goto(`${served.url}/tasks`);
+    await page.getByRole("button", { name: "Add a task" }).click();
+    await page.getByLabel("Goal").fill(goal);
+    await page.getByRole("button", { name: "Add the task" }).click();
+    await page.getByRole("heading", { name: goal, level: 1 }).waitFor();
+  }
+  await page.getByLabel("Wait for another task").fill("T1");
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+  await page.getByRole("button", { name: "Remove the dependency on T1" }).waitFor();
+  assert.equal(project.json("task", "show", "T2")[0].openDependencies, 1);
+  await page.getByRole("button", { name: "Edit" }).click();
+  await page.getByLabel("Priority").selectOption("0");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("P0").first().waitFor();
+  assert.equal(project.json("task", "show", "T2")[0].priority, 0);
+  await page.goto(`${served.url}/tasks?view=graph`);
+  await page.getByText("Paint the pump").first().waitFor();
+  await page.getByText("Mend the pump").first().waitFor();
+  await page.getByRole("tab", { name: "Board" }).or(page.getByRole("button", { name: "Board" })).click();
+  await page.getByText("Paint the pump").first().waitFor();
+  await page.goto(`${served.url}/tasks`);
+  await page.getByLabel("Filter the tasks by goal").fill("paint");
+  await page.getByText("Mend the pump").waitFor({ state: "detached" });
+  check();
+});
+
+test("task_is_blocked_and_reopened_with_a_reason", async (context) => {
+  const project = new Project(context);
+  project.run("task", "add", "Mend the pump");
+  const { page, check } = await logIn(browser, await project.serve(), "/tasks/T1");
+  await page.getByRole("button", { name: "Block" }).click();
+  await page.getByLabel("Reason").fill("Which valve?");
+  await page.getByRole("dialog").getByRole("button", { name: /Block/ }).click();
+  await page.getByText("Which valve?").first().waitFor();
+  assert.equal(project.json("task", "show", "T1")[0].state, "blocked");
+  check();
+});
+
+test("session_shows_output_while_the_agent_works", async (context) => {
+  const agent = "cat >> prompts; echo 'I look at the valve.'; cat go; echo 'Mended. <promise>COMPLETE</promise>'\n";
+  const config = RED_CONFIG.replace("max_hook_retries: 0", "max_hook_retries: 5");
+  const project = new Project(context, { ".windlass/config.yaml": config, "agent.sh": agent });
+  execFileSync("mkfifo", [project.path("go")]);
+  const run = project.start("run", "Mend the pump", "--session", "pump");
+  const served = await project.serve();
+  const { page, check } = await logIn(browser, served, "/sessions/pump");
+  await page.getByRole("log").getByText("I look at the valve.").waitFor();
+  await page.getByLabel("The agent reads it with its next prompt.").fill("Use the new washer.");
+  await page.getByRole("button", { name: "Say" }).click();
+  await page.getByText("Use the new washer.").first().waitFor();
+  project.write("go", "");
+  // The gate sends the agent back, with what failed and what the person said.
+  await page.getByText("FAIL test_valve: the valve leaks").first().waitFor();
+  await page.getByText("Iteration 2").first().waitFor();
+  assert.match(project.read("prompts"), /Use the new washer\./);
+  project.write("fixed", "");
+  const ended = new Promise((resolve) => run.on("exit", resolve));
+  project.write("go", "");
+  assert.equal(await ended, 0);
+  await page.getByText(/complete/).first().waitFor();
+  await page.getByRole("link", { name: "Why" }).first().click();
+  await page.getByRole("heading", { name: /Why pump/ }).waitFor();
+  await page.getByText("tests").first().waitFor();
+  check();
+});
+
+test("session_is_cancelled_with_a_reason", async (context) => {
+  const project = new Project(context, { "agent.sh": "cat go\n" });
+  execFileSync("mkfifo", [project.path("go")]);
+  const run = project.start("run", "Mend the pump", "--session", "pump", "--agent", "command:sh agent.sh");
+  const ended = new Promise((resolve) => run.on("exit", resolve));
+  const { page, check } = await logIn(browser, await project.serve());
+  await page.getByRole("link", { name: /Mend the pump|pump/ }).first().click();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByLabel("Reason (optional)").fill("It is the wrong pump.");
+  await page.getByRole("button", { name: "Cancel the session" }).click();
+  assert.notEqual(await ended, 0);
+  await page.getByText(/cancelled/).first().waitFor();
+  assert.equal(project.json("session", "show", "pump")[0].reason, "It is the wrong pump.");
+  check();
+});
+
+test("hook_is_tested_and_switched_off_but_not_trusted", async (context) => {
+  const project = new Project(context, { ".windlass/config.yaml": RED_CONFIG, "agent.sh": DONE_AGENT });
+  await project.runToEnd("run", "Mend the pump");
+  const { page, check } = await logIn(browser, await project.serve(), "/hooks");
+  const hook = page.getByRole("article", { name: "tests" });
+  await hook.getByRole("button", { name: "Test tests" }).click();
+  await hook.getByRole("button", { name: /^(Run|Test)( the)?( hook| test| it)?$/ }).click();
+  await hook.getByText("FAIL test_valve: the valve leaks").first().waitFor();
+  await hook.getByRole("button", { name: /(Disable|Switch off) tests/ }).click();
+  await page.getByText(/windlass trust/).first().waitFor();
+  assert.match(project.read(".windlass/config.yaml"), /enabled: false/);
+  check();
+});
+
+test("plots_have_a_table_behind_them", async (context) => {
+  const project = new Project(context, { ".windlass/config.yaml": RED_CONFIG, "agent.sh": DONE_AGENT });
+  await project.runToEnd("run", "Mend the pump");
+  const { page, check } = await logIn(browser, await project.serve(), "/cost");
+  await page.getByRole("heading", { name: "Durations of hooks" }).waitFor();
+  for (const button of await page.getByRole("button", { name: "Table" }).all()) await button.click();
+  const tables = await page.getByRole("table").count();
+  assert.ok(tables >= 2, `${tables} tables`);
+  await page.getByRole("cell", { name: /tests/ }).or(page.getByRole("rowheader", { name: /tests/ })).first().waitFor();
+  check();
+});
+
+test("log_shows_new_events_and_links_to_each_position", async (context) => {
+  const project = new Project(context);
+  project.run("task", "add", "Mend the pump");
+  const served = await project.serve();
+  const { page, check } = await logIn(browser, served, "/log");
+  await page.getByText("task_created").first().waitFor();
+  project.run("task", "add", "Paint the pump");
+  await page.getByText("Paint the pump").first().waitFor();
+  await page.goto(`${served.url}/log/1`);
+  await page.getByText("Mend the pump").first().waitFor();
+  check();
+});
+
+test("page_catches_up_after_the_server_was_killed", async (context) => {
+  const project = new Project(context);
+  project.run("task", "add", "Mend the pump");
+  const served = await project.serve();
+  const { page } = await logIn(browser, served, "/log");
+  await page.getByText("Mend the pump").first().waitFor();
+  const ended = new Promise((resolve) => served.child.on("exit", resolve));
+  served.child.kill("SIGKILL");
+  await ended;
+  await page.getByText("Reconnecting to the server.").waitFor();
+  project.run("task", "add", "Paint the pump");
+  await project.serve();
+  await page.getByText("Paint the pump").first().waitFor();
+  await page.getByText("Reconnecting to the server.").waitFor({ state: "detached" });
+});
+
+test("screens_are_reached_with_the_keyboard", async (context) => {
+  const project = new Project(context);
+  const { page, check } = await logIn(browser, await project.serve());
+  await page.getByRole("heading", { name: "Now", level: 1 }).waitFor();
+  for (const [key, name] of [["t", "Tasks"], ["s", "Sessions"], ["h", "Hooks"], ["l", "Log"], ["n", "Now"]]) {
+    await page.keyboard.press("g");
+    await page.keyboard.press(key);
+    await page.getByRole("heading", { name, level: 1 }).waitFor();
+  }
+  await page.keyboard.press("?");
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
+  await page.keyboard.press("Tab");
+  const focused = await page.evaluate(() => document.activeElement?.textContent ?? "");
+  assert.notEqual(focused, "");
+  check();
+});

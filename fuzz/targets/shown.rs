@@ -1,4 +1,0 @@
-//! Untrusted text that a terminal shows.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_text::laws::shown(bytes));

@@ -1,4 +1,0 @@
-//! Output of agents in place of an answer.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_agents::laws::trouble(bytes));
