@@ -35,7 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "text", "tools", "vcs", "web",
         ],
     ),
-    ("web", &["app", "config", "engine", "hooks", "process", "runner", "store", "text"]),
+    ("web", &["app", "config", "engine", "hooks", "mcp", "process", "runner", "store", "text", "tools"]),
 ];
 
 /// The crates of ours that each example may use.

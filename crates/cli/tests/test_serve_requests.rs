@@ -176,3 +176,30 @@ fn every_described_read_request_is_served() {
     }
     assert!(paths >= 12, "{paths}");
 }
+
+#[test]
+fn tools_of_agents_are_served_over_mcp_to_programs_that_manage() {
+    let world = TestWorld::with_tasks(&["Mend the pump"]);
+    let page = ServedPage::new(&world, &[]);
+    let [answer, manage] = ["answer", "manage"].map(|role| ServedPage::create_token(&world, role));
+    let send = |token: &str, body: &Value, more: &[String]| {
+        let headers = [
+            format!("Host: {}", page.host),
+            format!("Authorization: Bearer {token}"),
+            "Content-Type: application/json".to_owned(),
+            "Accept: application/json, text/event-stream".to_owned(),
+        ];
+        page.send_raw("POST /mcp", &[&headers[..], more].concat(), &body.to_string())
+    };
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+    assert_eq!(send("", &initialize, &[]).status, 401);
+    assert_eq!(send(&answer, &initialize, &[]).status, 403);
+    let opened = send(&manage, &initialize, &[]);
+    assert_eq!(opened.json()["result"]["serverInfo"]["name"], "windlass", "{}", opened.text);
+    let session = [format!("Mcp-Session-Id: {}", opened.header("mcp-session-id"))];
+    let call =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "task_list", "arguments": {}}});
+    let listed = send(&manage, &call, &session);
+    assert!(listed.text.contains("Mend the pump"), "{}", listed.text);
+}

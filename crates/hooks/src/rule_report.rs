@@ -61,6 +61,7 @@ fn report_ruling(hook: &RunnableHook, role: HookRole, ruling: RuleDecision) -> H
         (RuleAction::Escalate, _) => HookOutcome::Escalate,
     };
     let feedback = ruling.next_prompt.or_else(|| ruling.reason.clone());
-    let feedback = feedback.filter(|_| hook.pipes_output_after(outcome) || (role.is_gate() && outcome != HookOutcome::Success));
+    let feedback =
+        feedback.filter(|_| hook.pipes_output_after(outcome) || (role.is_gate() && outcome != HookOutcome::Success));
     HookReport { message: ruling.reason, feedback, checkpoint: ruling.checkpoint_data, ..outcome.into() }
 }

@@ -27,5 +27,5 @@ mod stdio;
 #[cfg(test)]
 mod tests;
 
-pub use http::{AccessToken, AccessTokenError, AddressError, BoundAddress};
+pub use http::{AccessToken, AccessTokenError, AddressError, BoundAddress, McpRoute};
 pub use server::{AgentDriverKind, StopHandle, ToolCaller, ToolServer};

@@ -156,7 +156,8 @@ impl EffectRunner<'_> {
 /// Returns the reason of the last rejection, unless the feedback has it. It stays in all prompts until the work is judged again.
 fn open_rejection<'a>(task: Option<&'a Task>, pieces: &[FeedbackPiece]) -> Option<FeedbackItem<'a>> {
     let rejected = task?.rejected.as_ref()?;
-    let is_delivered = |piece: &FeedbackPiece| piece.queued.source == rejected.source && piece.queued.text == rejected.text;
+    let is_delivered =
+        |piece: &FeedbackPiece| piece.queued.source == rejected.source && piece.queued.text == rejected.text;
     (!pieces.iter().any(is_delivered)).then_some(FeedbackItem {
         source: &rejected.source,
         about: None,

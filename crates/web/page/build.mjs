@@ -1,8 +1,9 @@
 // Bundles the page into dist/: index.html, app.js.gz and app.css.gz.
-// The same sources give the same bytes: gzip gets no time and no name of a system.
+//   node build.mjs            writes the files
+//   node build.mjs --check    compares them with those that are there
 
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { gzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 const MAX_COMPRESSED_BYTES = 120 * 1024;
@@ -43,14 +44,32 @@ const [script, style, index] = await Promise.all([
   readFile(new URL("src/index.html", page)),
 ]);
 const files = { "index.html": index, "app.js.gz": compress(script), "app.css.gz": compress(style) };
-await mkdir(dist, { recursive: true });
 let total = 0;
-for (const [name, bytes] of Object.entries(files)) {
-  await writeFile(new URL(name, dist), bytes);
-  total += bytes.length;
-  console.log(`${name}: ${bytes.length} bytes`);
-}
+for (const bytes of Object.values(files)) total += bytes.length;
 if (total > MAX_COMPRESSED_BYTES) {
   console.error(`the page has ${total} bytes; at most ${MAX_COMPRESSED_BYTES} are allowed`);
   process.exit(1);
+}
+if (process.argv.includes("--check")) await checkFiles();
+else await writeFiles();
+
+async function writeFiles() {
+  await mkdir(dist, { recursive: true });
+  for (const [name, bytes] of Object.entries(files)) {
+    await writeFile(new URL(name, dist), bytes);
+    console.log(`${name}: ${bytes.length} bytes`);
+  }
+}
+
+/** Compares the contents. Compressed bytes differ between versions of the library that compresses. */
+async function checkFiles() {
+  for (const [name, bytes] of Object.entries(files)) {
+    const content = name.endsWith(".gz") ? gunzipSync : (same) => same;
+    const written = await readFile(new URL(name, dist)).catch(() => Buffer.alloc(0));
+    const isSame = written.length > 0 && Buffer.compare(content(written), content(bytes)) === 0;
+    if (!isSame) {
+      console.error(`dist/${name} is out of date; \`scripts/page build\` writes it`);
+      process.exitCode = 1;
+    }
+  }
 }

@@ -19,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use windlass_app::web_access::{Role, Viewer};
 
 use crate::error::RequestError;
+use crate::mcp::MCP_PATH;
 use crate::peer;
 use crate::server::ServerState;
 
@@ -56,7 +57,10 @@ pub async fn check_request(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let checked = check_headers(&state, request.method(), request.headers());
+    let ends_tool_session = request.method() == Method::DELETE && request.uri().path() == MCP_PATH;
+    // The end of a session over MCP is checked as a read: it has no body.
+    let method = if ends_tool_session { &Method::GET } else { request.method() };
+    let checked = check_headers(&state, method, request.headers());
     let mut response = match checked.and_then(|()| check_peer(&state, request.method(), peer)) {
         Ok(()) => {
             if let Some(viewer) = find_viewer(&state, request.headers()) {

@@ -1,10 +1,11 @@
 //! `windlass serve`: the web page of a project, its JSON API, and its live events.
 //!
 //! ```text
-//!   request ─► guard: Host, Origin, viewer ─► routes ─► read:  views of `windlass-app`
-//!                                                     ├► write: commands of a person
+//!   request ─► guard: Host, Origin, viewer ─► routes ─► read:   views of `windlass-app`
+//!                                                     ├► write:  commands of a person
 //!                                                     ├► stream: events and live output
-//!                                                     └► page:  the built page
+//!                                                     ├► mcp:    the tools of agents, for programs
+//!                                                     └► page:   the built page
 //! ```
 //!
 //! Invariants:
@@ -19,6 +20,7 @@ mod body;
 mod error;
 mod guard;
 mod hook_actions;
+mod mcp;
 mod openapi;
 mod page;
 mod peer;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 
 use crate::server::ServerState;
-use crate::{guard, hook_actions, openapi, page, read, stream, write};
+use crate::{guard, hook_actions, mcp, openapi, page, read, stream, write};
 
 /// The largest body of a request.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
@@ -48,6 +48,7 @@ pub fn build_router(state: Arc<ServerState>) -> Router {
         .route("/questions/{token}", get(read::get_question).post(write::answer_question));
     Router::new()
         .nest("/api", api)
+        .route(mcp::MCP_PATH, any(mcp::serve_tools))
         .route("/app.js", get(page::serve_script))
         .route("/app.css", get(page::serve_style))
         .fallback(get(page::serve_index))

@@ -25,9 +25,11 @@ use windlass_app::{Failure, FailureCode, hints, runner_settings};
 use windlass_config::Config;
 use windlass_engine::Seq;
 use windlass_hooks::SecretMask;
+use windlass_process::RunControl;
 use windlass_store::Store;
 
 use crate::error::RequestError;
+use crate::mcp::{ToolRoute, build_tool_route};
 use crate::pool::StorePool;
 use crate::read::ViewerInfo;
 use crate::routes::build_router;
@@ -62,12 +64,16 @@ pub struct ServerOptions {
 }
 
 /// A handle that ends a server.
-#[derive(Debug, Clone)]
-pub struct WebServerHandle(Arc<watch::Sender<bool>>);
+#[derive(Clone)]
+pub struct WebServerHandle {
+    web: Arc<watch::Sender<bool>>,
+    tools: windlass_mcp::StopHandle,
+}
 
 impl WebServerHandle {
     pub fn stop_server(&self) {
-        self.0.send_replace(true);
+        self.tools.stop_server();
+        self.web.send_replace(true);
     }
 }
 
@@ -89,9 +95,14 @@ pub struct ServerState {
     project: (String, String),
     mask: Arc<SecretMask>,
     head: watch::Receiver<Seq>,
+    tools: ToolRoute,
 }
 
 impl ServerState {
+    pub fn tools(&self) -> &ToolRoute {
+        &self.tools
+    }
+
     pub fn pool(&self) -> &Arc<StorePool> {
         &self.pool
     }
@@ -149,7 +160,7 @@ impl WebServer {
         let mut context = context.clone();
         let project = context.find_project()?;
         context.project = Some(project.root.clone());
-        let pool = Arc::new(StorePool::new(context));
+        let pool = Arc::new(StorePool::new(context.clone()));
         let opened = pool.open_project()?;
         let head = opened.store.head().map_err(hints::store_failure)?;
         let mask = runner_settings::build_secret_mask(&Config::load(&project.root)?);
@@ -161,7 +172,10 @@ impl WebServer {
         let (listener, local) = listen_at(&addresses).map_err(|error| listen_failure(addresses[0], &error))?;
         let (sender, receiver) = watch::channel(head);
         let name = project.root.file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into_owned());
+        let tool_stop = windlass_mcp::StopHandle::new(RunControl::new());
+        let hosts = ["localhost".to_owned(), local.ip().to_string()].into_iter().chain(options.hosts.iter().cloned());
         let state = ServerState {
+            tools: build_tool_route(context, hosts.collect(), tool_stop.clone()),
             pool,
             access,
             options,
@@ -171,13 +185,8 @@ impl WebServer {
             head: receiver,
         };
         let (stop, stopped) = watch::channel(false);
-        let server = Self {
-            listener,
-            acceptor,
-            state: Arc::new(state),
-            head: sender,
-            stop: (WebServerHandle(Arc::new(stop)), stopped),
-        };
+        let stop = WebServerHandle { web: Arc::new(stop), tools: tool_stop };
+        let server = Self { listener, acceptor, state: Arc::new(state), head: sender, stop: (stop, stopped) };
         server.access().note_start(&server.url(), server.state.local.port())?;
         Ok(server)
     }

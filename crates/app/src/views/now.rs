@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use windlass_engine::{EventType, NextAction, Session, SessionEndKind, Task, TaskState, Timestamp};
+use windlass_engine::{EventType, HookOutcome, NextAction, Session, SessionEndKind, Task, TaskState, Timestamp};
 use windlass_store::{EventFilter, StoreSnapshot, TaskFilter};
 
 use super::cost::read_usage_since;
@@ -12,7 +12,7 @@ use super::usage::UsageTotals;
 use crate::changes::{ChangeRecord, list_open_changes};
 use crate::context::OpenedProject;
 use crate::event_text::state_tone;
-use crate::hook_runs::find_newest_runs;
+use crate::hook_runs::{HookRunOutcome, HookRunRecord, find_newest_runs};
 use crate::next_step::find_change_step;
 use crate::tone::Tone;
 use crate::{Failure, environment, hints, time_format, trust, unreadable_files};
@@ -205,7 +205,9 @@ fn task_item(opened: &OpenedProject, task: &Task) -> Result<WaitingItem, Failure
 
 /// Reads the feedback of the last hook that blocked.
 fn read_block_evidence(opened: &OpenedProject, filter: EventFilter) -> Result<Vec<String>, Failure> {
-    let runs = find_newest_runs(opened, filter, 1, &mut |run| Ok(run.feedback.is_some()))?;
+    let blocks =
+        |run: &HookRunRecord| run.outcome == HookRunOutcome::Ended(HookOutcome::Block) && run.feedback.is_some();
+    let runs = find_newest_runs(opened, filter, 1, &mut |run| Ok(blocks(run)))?;
     let lines = runs.iter().flat_map(|run| &run.feedback).flat_map(|(_, text)| text.lines());
     let lines = lines.filter(|line| !line.trim().is_empty());
     Ok(lines.take(MAX_EVIDENCE_LINES).map(str::to_owned).collect())

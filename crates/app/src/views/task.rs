@@ -123,6 +123,8 @@ pub struct TaskNote {
 #[serde(rename_all = "camelCase")]
 pub struct TaskDetails {
     pub task: TaskSummary,
+    /// The whole goal; a summary has only its beginning.
+    pub goal: String,
     pub description: Option<String>,
     pub facts: Vec<LabelledText>,
     /// The sessions that worked on it, newest first.
@@ -156,6 +158,7 @@ pub fn load_task_details(opened: &OpenedProject, id: TaskId) -> Result<TaskDetai
         add(label, Some(text));
     }
     Ok(TaskDetails {
+        goal: task.goal.clone(),
         description: task.body.clone(),
         facts,
         sessions: list_task_sessions(opened, &snapshot, id)?,

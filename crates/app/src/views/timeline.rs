@@ -27,7 +27,7 @@ pub enum TimelineItemKind {
     Turn,
     Hook,
     Gate,
-    /// Feedback that was delivered.
+    /// The delivery of feedback and messages with a prompt.
     Feedback,
     /// A rate limit, or a wait before the next try.
     Wait,
@@ -41,6 +41,10 @@ pub enum TimelineItemKind {
 pub struct TimelineItem {
     /// The position of its last event.
     pub seq: u64,
+    /// The position of its first event.
+    pub start_seq: u64,
+    /// The type of its last event.
+    pub event: String,
     pub kind: TimelineItemKind,
     pub title: String,
     pub tone: Tone,
@@ -73,8 +77,8 @@ pub struct SessionTimeline {
     pub pending_feedback: Vec<String>,
     /// The answers that a person can give now.
     pub answers: Vec<String>,
-    /// How many older events were left out.
-    pub omitted: u64,
+    /// Whether older events were left out.
+    pub is_cut: bool,
 }
 
 /// Builds the timeline of a session.
@@ -83,7 +87,7 @@ pub fn build_session_timeline(opened: &OpenedProject, session: &Session) -> Resu
     let filter = EventFilter { session: Some(session.name.clone()), ..EventFilter::default() };
     let mut records =
         opened.store.read_events_back(&filter, None, MAX_TIMELINE_EVENTS + 1).map_err(hints::store_failure)?;
-    let omitted = u64::from(records.len() > MAX_TIMELINE_EVENTS);
+    let is_cut = records.len() > MAX_TIMELINE_EVENTS;
     records.truncate(MAX_TIMELINE_EVENTS);
     records.reverse();
     let facts = build_facts(opened, records)?;
@@ -102,7 +106,7 @@ pub fn build_session_timeline(opened: &OpenedProject, session: &Session) -> Resu
         groups: builder.finish_groups(session),
         session: SessionSummary::from_session(opened, &snapshot, session.clone())?,
         pending_feedback,
-        omitted,
+        is_cut,
     })
 }
 
@@ -124,6 +128,7 @@ impl TimelineBuilder {
         {
             let ended = build_item(fact, TimelineItemKind::Turn);
             turn.seq = ended.seq;
+            turn.event = ended.event;
             turn.title = ended.title;
             turn.tone = ended.tone;
             turn.text = ended.text;
@@ -190,7 +195,6 @@ fn is_shown(event: &Event) -> bool {
         event,
         Event::IterationStarted(_)
             | Event::IterationCompleted(_)
-            | Event::FeedbackDelivered(_)
             | Event::ConversationOpened(_)
             | Event::ConfigRecorded(_)
             | Event::AgentMetrics(_)
@@ -204,6 +208,7 @@ fn item_kind(fact: &WhyFact) -> TimelineItemKind {
         Event::GateDecided(_) | Event::GateAnswered(_) => TimelineItemKind::Gate,
         Event::IterationPostponed(_) => TimelineItemKind::Wait,
         Event::FeedbackQueued(_) => TimelineItemKind::Message,
+        Event::FeedbackDelivered(_) => TimelineItemKind::Feedback,
         event if ends_turn(event) => TimelineItemKind::Turn,
         _ => TimelineItemKind::Event,
     }
@@ -222,9 +227,15 @@ fn build_item(fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
     let run = fact.run.as_ref();
     let is_pending = run.is_some_and(|run| run.ended.is_none() && run.has_run());
     let tone = if fact.tone == Tone::Plain { event_tone(&envelope.event) } else { fact.tone };
+    let related_seqs = match &envelope.event {
+        Event::FeedbackDelivered(delivered) => delivered.feedback.iter().map(|seq| seq.0).collect(),
+        _ => fact.record.cause_position().map(|seq| seq.0).into_iter().collect(),
+    };
     let evidence = if text.is_some() { &[][..] } else { &fact.evidence[..] };
     TimelineItem {
         seq: fact.record.seq.0,
+        start_seq: fact.record.seq.0,
+        event: fact.record.kind().name().to_owned(),
         kind,
         title: fact.full_sentence(),
         tone,
@@ -234,6 +245,6 @@ fn build_item(fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
         text: text.map(|text| excerpt(text, MAX_TEXT_LENGTH)),
         evidence: evidence.iter().take(MAX_EVIDENCE_LINES).cloned().collect(),
         details: fact.details.clone(),
-        related_seqs: fact.record.cause_position().map(|seq| seq.0).into_iter().collect(),
+        related_seqs,
     }
 }

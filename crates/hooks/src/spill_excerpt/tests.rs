@@ -57,7 +57,8 @@ fn relevant_lines_are_found_in_memory_gap() {
         assert!(excerpt.contains(line), "{line}");
     }
     assert!(
-        excerpt.starts_with("  compiling part 0 of") && excerpt.ends_with("part 3999 of the yard, which takes a while\n")
+        excerpt.starts_with("  compiling part 0 of")
+            && excerpt.ends_with("part 3999 of the yard, which takes a while\n")
     );
     assert_eq!(summarize_output(&ran).as_deref(), Some(ERROR_LINES[2]), "people are told as well");
 }

@@ -12,6 +12,8 @@ mod admission;
 mod request_body;
 
 use std::convert::Infallible;
+use std::error::Error;
+use std::fmt::Display;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -43,6 +45,7 @@ use crate::server::{AgentDriverKind, StopHandle, ToolCaller, ToolServer, build_r
 pub const ENDPOINT_PATH: &str = "/mcp";
 /// Maximum number of connections. Further ones wait until one of these is closed.
 const MAX_CONNECTIONS: usize = 256;
+const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// Maximum number of sessions and requests at a time. Further ones are refused.
 const MAX_SESSIONS: usize = 256;
 /// Idle timeout of a session whose agent Windlass does not drive. Without it, clients that leave without notice would use up
@@ -123,7 +126,10 @@ impl<D: ToolCaller> ToolServer<D> {
 
     async fn accept_connections(self, listener: TcpListener, token: AccessToken) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let site = Arc::new(HttpEndpoint { service: http_service(&self), token, stop: self.stop.clone() });
+        let hosts = LOOPBACK_NAMES.map(str::to_owned).to_vec();
+        let origins = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:*")).to_vec();
+        let site =
+            Arc::new(HttpEndpoint { service: http_service(&self, hosts, origins), token, stop: self.stop.clone() });
         let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let mut connections = JoinSet::new();
         loop {
@@ -154,17 +160,16 @@ impl<D: ToolCaller> ToolServer<D> {
     }
 }
 
-fn http_service<D: ToolCaller>(server: &ToolServer<D>) -> McpHttpService<D> {
+fn http_service<D: ToolCaller>(server: &ToolServer<D>, hosts: Vec<String>, origins: Vec<String>) -> McpHttpService<D> {
     let handler = McpHandler::new(server);
     let served = Arc::new(());
     let make = move || match Arc::strong_count(&served) <= MAX_SESSIONS {
         true => Ok(handler.clone().with_count(served.clone())),
         false => Err(io::Error::other("too many sessions; end one of them, or wait")),
     };
-    let here = ["localhost", "127.0.0.1", "[::1]"];
     let config = StreamableHttpServerConfig::default()
-        .with_allowed_hosts(["localhost", "127.0.0.1", "::1"])
-        .with_allowed_origins(here.map(|host| format!("http://{host}:*")))
+        .with_allowed_hosts(hosts)
+        .with_allowed_origins(origins)
         .with_max_request_body_bytes(MAX_MESSAGE_BYTES)
         .with_json_response(true)
         .with_cancellation_token(server.stop.token.child_token());
@@ -212,27 +217,61 @@ impl<D: ToolCaller> HttpEndpoint<D> {
         if let Err(refused) = admission::admit_request(&request, &self.token) {
             return refused.answer();
         }
-        let (head, body) = request.into_parts();
-        if head.method != Method::POST {
-            let ends_session = head.method == Method::DELETE;
-            let mut answer = self.service.handle(Request::from_parts(head, body)).await;
-            // The official SDKs expect 200 or 204 for an ended session, and warn about 202.
-            if ends_session && answer.status() == StatusCode::ACCEPTED {
-                *answer.status_mut() = StatusCode::NO_CONTENT;
-            }
-            return answer;
+        answer_admitted(&self.service, request).await
+    }
+}
+
+/// The tools as a route of another server, which has admitted the requests.
+pub struct McpRoute<D> {
+    service: McpHttpService<D>,
+}
+
+impl<D: ToolCaller> ToolServer<D> {
+    /// Returns the route for clients that name one of these hosts.
+    pub fn into_route(self, hosts: Vec<String>) -> McpRoute<D> {
+        let origins = hosts.iter().flat_map(|host| ["http", "https"].map(|scheme| format!("{scheme}://{host}:*")));
+        let origins = origins.collect();
+        McpRoute { service: http_service(&self, hosts, origins) }
+    }
+}
+
+impl<D: ToolCaller> McpRoute<D> {
+    pub async fn answer_request<B>(&self, request: Request<B>) -> HttpAnswer
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>> + Display,
+    {
+        answer_admitted(&self.service, request).await
+    }
+}
+
+/// Answers a request whose token was checked.
+async fn answer_admitted<D, B>(service: &McpHttpService<D>, request: Request<B>) -> HttpAnswer
+where
+    D: ToolCaller,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>> + Display,
+{
+    let (head, body) = request.into_parts();
+    if head.method != Method::POST {
+        let ends_session = head.method == Method::DELETE;
+        let mut answer = service.handle(Request::from_parts(head, body)).await;
+        // The official SDKs expect 200 or 204 for an ended session, and warn about 202.
+        if ends_session && answer.status() == StatusCode::ACCEPTED {
+            *answer.status_mut() = StatusCode::NO_CONTENT;
         }
-        let bytes = match request_body::read_body(body).await {
-            Ok(bytes) => bytes,
-            Err(answer) => return answer,
-        };
-        match message::parse_message(&bytes) {
-            ClientMessage::Request(..) | ClientMessage::Notification(_) => {
-                self.service.handle(Request::from_parts(head, Full::new(bytes))).await
-            }
-            ClientMessage::Refused(error) => protocol_error_answer(StatusCode::BAD_REQUEST, &error),
-            ClientMessage::Ignored => answer(StatusCode::ACCEPTED, ""),
+        return answer;
+    }
+    let bytes = match request_body::read_body(body).await {
+        Ok(bytes) => bytes,
+        Err(answer) => return answer,
+    };
+    match message::parse_message(&bytes) {
+        ClientMessage::Request(..) | ClientMessage::Notification(_) => {
+            service.handle(Request::from_parts(head, Full::new(bytes))).await
         }
+        ClientMessage::Refused(error) => protocol_error_answer(StatusCode::BAD_REQUEST, &error),
+        ClientMessage::Ignored => answer(StatusCode::ACCEPTED, ""),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Body of a request: bounded in size and in time.
 
+use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::StatusCode;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use rmcp::model::{ErrorCode, ErrorData, ServerJsonRpcMessage};
 use tokio::time::timeout;
 
@@ -16,7 +17,11 @@ use crate::message::{self, MAX_MESSAGE_BYTES};
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reads the whole body. Returns an error answer for the client if that fails.
-pub async fn read_body(body: Incoming) -> Result<Bytes, HttpAnswer> {
+pub async fn read_body<B>(body: B) -> Result<Bytes, HttpAnswer>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
     // Refuse the announced size before the client sends the body.
     if body.size_hint().lower() > MAX_MESSAGE_BYTES as u64 {
         return Err(too_large_answer());

@@ -292,8 +292,8 @@ export interface SessionTimeline {
   /** The answers that a person can give now. */
   answers: string[];
   groups: TimelineGroup[];
-  /** How many older events were left out. */
-  omitted: number;
+  /** Whether older events were left out. */
+  isCut: boolean;
   /** Feedback and messages that no finished turn has delivered. */
   pendingFeedback: string[];
   session: SessionSummary;
@@ -321,6 +321,8 @@ export interface TaskDetails {
   answers: string[];
   description: string | null;
   facts: LabelledText[];
+  /** The whole goal; a summary has only its beginning. */
+  goal: string;
   nextCommand: string | null;
   /** Newest first. */
   notes: TaskNote[];
@@ -384,12 +386,16 @@ export interface TimelineGroup {
 export interface TimelineItem {
   details: string[];
   endedAt: number | null;
+  /** The type of its last event. */
+  event: string;
   evidence: string[];
   isPending: boolean;
   kind: TimelineItemKind;
   relatedSeqs: number[];
   /** The position of its last event. */
   seq: number;
+  /** The position of its first event. */
+  startSeq: number;
   startedAt: number;
   /** The agent's answer, the message, or the feedback. */
   text: string | null;

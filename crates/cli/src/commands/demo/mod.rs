@@ -144,13 +144,12 @@ impl DemoTour<'_> {
                 self.await_enter()?;
             }
             steps.iter().try_for_each(|step| self.run_tour_step(step))?;
-            match self.pace {
-                TourPace::Slow => drop(self.control.wait_unless_cancelled(SLOW_READING_PAUSE)),
-                TourPace::Usual if self.out.columns().is_some() => {
-                    drop(self.control.wait_unless_cancelled(READING_PAUSE))
-                }
-                _ => {}
-            }
+            let pause = match self.pace {
+                TourPace::Slow => SLOW_READING_PAUSE,
+                TourPace::Usual if self.out.columns().is_some() => READING_PAUSE,
+                TourPace::Usual | TourPace::Step => continue,
+            };
+            self.control.wait_unless_cancelled(pause);
         }
         Ok(())
     }

@@ -10,7 +10,9 @@ import { listAxisTicks } from "./chart_axis";
 const PLOT_HEIGHT = 168;
 /** The space above the highest grid line, for its label. */
 const PLOT_TOP = 8;
-const MAX_DAY_LABELS = 5;
+const MAX_DAY_LABELS = 4;
+/** From this time on, in milliseconds, the labels name months and years instead of days. */
+const LONG_SPAN = 200 * 86_400_000;
 /** The rows that a list of bars shows before the reader asks for all. */
 const SHORT_BAR_COUNT = 8;
 
@@ -163,7 +165,7 @@ export function DayChart(props: DayChartProps): JSX.Element {
 function describeColumns(title: string, columns: DayColumn[], busiest: number, largest: number): string {
   const most = columns[busiest];
   const summary = largest > 0 && most ? `Highest on ${formatDay(most.day)}: ${most.text}.` : "Nothing in this period.";
-  return `${title}, ${columns.length} days. ${summary} The table has all numbers.`;
+  return `${title}, ${columns.length} columns. ${summary} The table has all numbers.`;
 }
 
 /** Returns the distance of a value from the top of a plot. */
@@ -261,11 +263,11 @@ function DayLabels({ days }: { days: string[] }): JSX.Element {
   const chosen = Array.from({ length: count }, (_, index) =>
     count === 1 ? 0 : Math.round((index * (days.length - 1)) / (count - 1)),
   );
-  const hasYears = days[0]?.slice(0, 4) !== days[days.length - 1]?.slice(0, 4);
+  const span = Date.parse(days[days.length - 1] ?? "") - Date.parse(days[0] ?? "");
   return (
     <div class="day-labels" aria-hidden="true">
       {chosen.map((index) => (
-        <span key={index}>{formatDay(days[index] ?? "", hasYears && days.length > 120)}</span>
+        <span key={index}>{formatDay(days[index] ?? "", span > LONG_SPAN)}</span>
       ))}
     </div>
   );

@@ -3,18 +3,9 @@
 import { useState } from "preact/hooks";
 
 import { ApiError, pathSegment, postJson, toApiError } from "../api_client";
-import type { HookSummary, Tone } from "../api_types";
+import type { HookSummary, HookTestReport, Tone } from "../api_types";
 import { spellOut } from "../formats";
 import { Badge, BacktickText, Button, ErrorNotice, OutputBlock } from "./index";
-
-interface HookTestReport {
-  command: string | null;
-  skipReason: string | null;
-  outcome: string | null;
-  message: string | null;
-  feedback: string | null;
-  hint: string | null;
-}
 
 const OUTCOME_TONES: Record<string, Tone> = {
   success: "good",

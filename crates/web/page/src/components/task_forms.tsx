@@ -149,24 +149,22 @@ export function NewTaskButton({ children }: { children: ComponentChildren }) {
 
 interface EditTaskButtonProps {
   details: TaskDetails;
-  /** The goal without a cut: a row has at most 300 characters of it. */
-  isGoalWhole: boolean;
   onDone: () => void;
 }
 
-export function EditTaskButton({ details, isGoalWhole, onDone }: EditTaskButtonProps) {
+export function EditTaskButton({ details, onDone }: EditTaskButtonProps) {
   const [isOpen, setIsOpen] = useState(false);
   const { task } = details;
   const initial: TaskFields = {
     ...EMPTY_FIELDS,
-    goal: task.goal,
+    goal: details.goal,
     description: details.description ?? "",
     priority: task.priority,
     labels: task.labels.join(" "),
   };
   const save = async (fields: TaskFields) => {
     const labels = splitList(fields.labels);
-    // Only what the person changed is sent, so that a cut goal never replaces the whole one.
+    // Only what the person changed is sent, so that changes of others stay.
     await postJson(`/api/tasks/${pathSegment(task.id)}/edit`, {
       goal: fields.goal === initial.goal ? undefined : fields.goal.trim(),
       description: fields.description === initial.description ? undefined : fields.description,
@@ -181,7 +179,6 @@ export function EditTaskButton({ details, isGoalWhole, onDone }: EditTaskButtonP
     <>
       <Button onClick={() => setIsOpen(true)}>Edit</Button>
       <Dialog title={`Edit ${task.id}`} isOpen={isOpen} onClose={() => setIsOpen(false)}>
-        {!isGoalWhole && <p class="muted small">The goal is longer than shown. It stays whole unless you change it here.</p>}
         <TaskForm initial={initial} submitLabel="Save" isNew={false} onSubmit={save} />
       </Dialog>
     </>

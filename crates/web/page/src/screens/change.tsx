@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 
 import { pathSegment } from "../api_client";
 import type { ChangeDetails, ChangeSummary, LabelledText } from "../api_types";
-import { Badge, FactList, LongText, Panel, RelativeTime, ScreenHeader, TaskLink, ViewContent, WarningNotice } from "../components";
+import { BacktickText, Badge, FactList, LongText, Panel, RelativeTime, ScreenHeader, TaskLink, ViewContent, WarningNotice } from "../components";
+import { BranchNames } from "../components/branch_names";
 import { CheckList } from "../components/check_list";
 import { DiffView } from "../components/diff_view";
 import { type ReviewDraft, useReviewDraft } from "../components/review_draft";
@@ -66,7 +67,9 @@ function ChangeReview({ details, onChanged }: ChangeReviewProps) {
           )}
         </div>
         {notices.missingDiff.map((text) => (
-          <WarningNotice key={text}>{text}</WarningNotice>
+          <WarningNotice key={text}>
+            <BacktickText text={text} />
+          </WarningNotice>
         ))}
         <FindingList findings={notices.findings} />
         <CheckList checks={details.checks} />
@@ -104,9 +107,7 @@ function ChangeFacts({ change }: { change: ChangeSummary }) {
   return (
     <div class="change-facts">
       <Badge tone={change.tone}>{change.state}</Badge>
-      <span class="branch-names">
-        <code>{change.branch}</code> <span aria-label="into">→</span> <code>{change.base}</code>
-      </span>
+      <BranchNames change={change} />
       <span>
         {pluralize(change.commits, "commit")}, opened <RelativeTime at={change.openedAt} />
       </span>

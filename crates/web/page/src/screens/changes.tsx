@@ -5,6 +5,8 @@ import { useState } from "preact/hooks";
 import { pathSegment } from "../api_client";
 import type { ChangeSummary, LogEntry } from "../api_types";
 import { Badge, EmptyState, RelativeTime, ScreenHeader, ViewContent } from "../components";
+import { BranchNames } from "../components/branch_names";
+import { VisibleText } from "../components/visible_text";
 import { useLiveView } from "../event_stream";
 import { pluralize } from "../formats";
 import { Link, safeExternalUrl } from "../router";
@@ -76,13 +78,11 @@ function ChangeCard({ change }: { change: ChangeSummary }) {
       </div>
       <h2>
         <Link to={`/changes/${pathSegment(change.task)}`} class="card-link">
-          {change.goal}
+          <VisibleText text={change.goal} />
         </Link>
       </h2>
       <div class="change-card-facts">
-        <span class="branch-names">
-          <code>{change.branch}</code> <span aria-label="into">→</span> <code>{change.base}</code>
-        </span>
+        <BranchNames change={change} />
         <span>
           {pluralize(change.commits, "commit")}, {pluralize(change.files, "file")}
         </span>

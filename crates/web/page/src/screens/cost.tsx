@@ -15,6 +15,9 @@ const PERIODS = [
   { key: "365", label: "Year" },
 ];
 const DEFAULT_PERIOD = "30";
+/** A phone cannot show more columns than this; then a column is a week. */
+const MAX_DAYS = 100;
+const DAYS_PER_WEEK = 7;
 /** The events after which the numbers are different. */
 const USAGE_EVENTS = [
   "turn_finished",
@@ -55,14 +58,18 @@ function CostCharts({ report }: { report: CostReport }) {
     );
   }
   const hasPrices = total.costUsd !== null;
+  const isByWeek = report.days.length > MAX_DAYS;
+  const rows = isByWeek ? groupByWeek(report.days) : report.days;
+  const unit = isByWeek ? "week" : "day";
+  const table = buildUsageTable(isByWeek ? "Week from" : "Day", rows, formatDay);
   return (
     <>
       {report.isCut && <WarningNotice>The period has too many events: the numbers leave out the oldest ones.</WarningNotice>}
       <TotalTiles total={total} />
       <div class="chart-grid">
         <DayChart
-          title="Tokens by day"
-          columns={report.days.map((row) => ({
+          title={`Tokens by ${unit}`}
+          columns={rows.map((row) => ({
             day: row.key,
             lower: row.usage.inputTokens,
             upper: row.usage.outputTokens,
@@ -70,19 +77,19 @@ function CostCharts({ report }: { report: CostReport }) {
           }))}
           lowerName="read by agents (input)"
           upperName="written by agents (output)"
-          table={buildUsageTable("Day", report.days, formatDay)}
+          table={table}
         />
         {hasPrices && (
           <DayChart
-            title="Money by day"
-            columns={report.days.map((row) => ({
+            title={`Money by ${unit}`}
+            columns={rows.map((row) => ({
               day: row.key,
               lower: row.usage.costUsd ?? 0,
               text: `${formatMoney(row.usage.costUsd)} in ${pluralize(row.usage.turns, "turn")}`,
             }))}
             formatTick={formatMoneyTick}
             smallestStep={0.01}
-            table={buildUsageTable("Day", report.days, formatDay)}
+            table={table}
           />
         )}
         <div class="chart-column">
@@ -97,6 +104,27 @@ function CostCharts({ report }: { report: CostReport }) {
       </div>
     </>
   );
+}
+
+/** Adds up days by sevens, so that the last week is a whole one. */
+function groupByWeek(days: CostRow[]): CostRow[] {
+  const weeks: CostRow[] = [];
+  for (let end = days.length; end > 0; end -= DAYS_PER_WEEK) {
+    const week = days.slice(Math.max(0, end - DAYS_PER_WEEK), end);
+    weeks.unshift({ key: week[0]?.key ?? "", usage: addUsage(week.map((day) => day.usage)) });
+  }
+  return weeks;
+}
+
+function addUsage(parts: UsageTotals[]): UsageTotals {
+  const prices = parts.flatMap((part) => part.costUsd ?? []);
+  const sum = (pick: (part: UsageTotals) => number) => parts.reduce((total, part) => total + pick(part), 0);
+  return {
+    inputTokens: sum((part) => part.inputTokens),
+    outputTokens: sum((part) => part.outputTokens),
+    turns: sum((part) => part.turns),
+    costUsd: prices.length === 0 ? null : prices.reduce((total, price) => total + price, 0),
+  };
 }
 
 function formatMoneyTick(dollars: number): string {

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 
 import { type ApiError, pathSegment, postJson, toApiError } from "../api_client";
-import type { HookPage, HookSummary, LogEntry } from "../api_types";
+import type { HookPage, HookSummary, HookSwitchReport, LogEntry } from "../api_types";
 import { BacktickText, Badge, Button, CommandLine, EmptyState, ErrorNotice, RelativeTime, ScreenHeader, ViewContent, WarningNotice } from "../components";
 import { HookTestForm } from "../components/hook_test_form";
 import { VisibleText } from "../components/visible_text";
@@ -19,11 +19,6 @@ const POINT_NOTES: Record<string, string> = {
   before_submit: "The gate before an agent's work becomes a change.",
   before_merge: "The gate before a change is merged.",
 };
-
-interface HookSwitchReport {
-  changed: boolean;
-  needsTrust: boolean;
-}
 
 export function HooksScreen() {
   const view = useLiveView<HookPage>("/api/hooks", concernsHooks);

@@ -151,7 +151,7 @@ function FilterForm({ filter, text, onText }: FilterFormProps) {
         <input type="text" value={filter.session} onChange={setField("session")} />
       </label>
       {isFiltered && (
-        <Button kind="quiet" onClick={() => openFilter({ types: [], task: "", session: "" })}>
+        <Button kind="quiet" class="log-filter-reset" onClick={() => openFilter({ types: [], task: "", session: "" })}>
           Show all events
         </Button>
       )}

@@ -74,7 +74,7 @@ function SessionContent({ timeline, reload }: { timeline: SessionTimeline; reloa
           {groups.length === 0 ? (
             <EmptyState title="Nothing has happened yet." />
           ) : (
-            <Timeline groups={groups} omitted={timeline.omitted} session={session.name} isOpen={!isOver} />
+            <Timeline groups={groups} isCut={timeline.isCut} session={session.name} isOpen={!isOver} />
           )}
         </Panel>
       </div>

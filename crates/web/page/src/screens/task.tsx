@@ -30,7 +30,6 @@ import { mayAnswer, mayManage } from "../viewer";
 import { describeEdge } from "./task_graph";
 
 const OVER_STATES = ["completed", "failed", "deleted"];
-const CUT_MARK = "…";
 
 export function TaskScreen({ id }: { id: string }) {
   const path = `/api/tasks/${pathSegment(id)}`;
@@ -68,7 +67,7 @@ function TaskContent({ details, graph, reload }: TaskContentProps) {
   return (
     <>
       <ScreenHeader
-        title={task.goal}
+        title={details.goal}
         documentTitle={`${task.id} ${task.goal.slice(0, 60)}`}
         note={
           <>
@@ -174,7 +173,7 @@ function TaskActions({ details, reload }: { details: TaskDetails; reload: () => 
           Change
         </Link>
       )}
-      {mayManage() && <EditTaskButton details={details} isGoalWhole={!task.goal.endsWith(CUT_MARK)} onDone={reload} />}
+      {mayManage() && <EditTaskButton details={details} onDone={reload} />}
       {mayManage() && !isOver && task.state !== "blocked" && (
         <ReasonButton
           title={`Block ${task.id}`}

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import type { TimelineGroup, TimelineItem, TimelineItemKind } from "../api_types";
 import { Button, Duration, Icon, LongText, OutputBlock, RelativeTime, SeqLink, ToneShape } from "../components";
-import { formatExactTime, pluralize } from "../formats";
+import { formatExactTime, pluralize, spellOut } from "../formats";
 import { route } from "../router";
 
 const KIND_NAMES: Record<TimelineItemKind, string> = {
@@ -27,23 +27,23 @@ function isFailed(item: TimelineItem): boolean {
 
 interface TimelineProps {
   groups: TimelineGroup[];
-  omitted: number;
+  isCut: boolean;
   session: string;
   /** Whether the session goes on. */
   isOpen: boolean;
 }
 
-export function Timeline({ groups, omitted, session, isOpen }: TimelineProps) {
+export function Timeline({ groups, isCut, session, isOpen }: TimelineProps) {
   const [showsAll, setShowsAll] = useState(false);
   const shown = showsAll ? groups : groups.slice(-SHOWN_GROUPS);
-  const seqs = new Set(shown.flatMap((group) => group.items.map((item) => item.seq)));
+  const seqs = new Set(shown.flatMap((group) => group.items.flatMap((item) => [item.seq, item.startSeq])));
   const target = route.value.fragment;
   useEffect(() => {
     if (/^item-\d+$/.test(target)) document.getElementById(target)?.scrollIntoView({ block: "center" });
   }, [target]);
   return (
     <div class="timeline">
-      {omitted > 0 && <p class="muted small">Older events are left out. See them in a terminal: windlass session logs {session}</p>}
+      {isCut && <p class="muted small">Older events are left out. See them in a terminal: windlass session logs {session}</p>}
       {shown.length < groups.length && (
         <Button onClick={() => setShowsAll(true)}>Show {pluralize(groups.length - shown.length, "older iteration")}</Button>
       )}
@@ -92,6 +92,7 @@ function GroupSection({ group, seqs, isLast, isOpen }: GroupSectionProps) {
       <ol class="items">
         {group.items.map((item) => (
           <li key={item.seq} id={`item-${item.seq}`} class={`item item-${item.kind} item-tone-${item.tone}`} data-pending={item.isPending}>
+            {item.startSeq !== item.seq && <span id={`item-${item.startSeq}`} />}
             <ItemContent item={item} seqs={seqs} span={span} />
           </li>
         ))}
@@ -111,7 +112,7 @@ function ItemContent({ item, seqs, span }: ItemContentProps) {
   const head = (
     <>
       <ToneShape tone={item.isPending ? "plain" : item.tone} />
-      <span class="item-kind">{KIND_NAMES[item.kind]}</span>
+      <span class="item-kind">{item.kind === "event" ? spellOut(item.event) : KIND_NAMES[item.kind]}</span>
       <span class="item-title">{item.title}</span>
       <ItemBar item={item} span={span} />
       <ItemTime item={item} />
@@ -181,7 +182,7 @@ function ItemLinks({ item, seqs }: { item: TimelineItem; seqs: Set<number> }) {
       <SeqLink seq={item.seq} />
       {item.relatedSeqs.map((seq) => (
         <span key={seq} class="muted small">
-          because of {seqs.has(seq) ? <a href={`#item-${seq}`} onClick={() => openItem(seq)}>#{seq}</a> : <SeqLink seq={seq} />}
+          {item.kind === "feedback" ? "delivers" : "because of"} {seqs.has(seq) ? <a href={`#item-${seq}`} onClick={() => openItem(seq)}>#{seq}</a> : <SeqLink seq={seq} />}
         </span>
       ))}
     </span>
