@@ -15,7 +15,7 @@ use windlass_app::changes;
 use windlass_app::context::OpenedProject;
 use windlass_app::views::TaskSummary;
 use windlass_app::web_access::Role;
-use windlass_engine::{Authority, Command, EdgeKind, Event, NewTask, TaskId, TaskPatch, TaskResolution};
+use windlass_engine::{Authority, Command, EdgeKind, Event, NewTask, TaskId, TaskPatch, TaskResolution, TaskState};
 use windlass_runner::MergeChecks;
 
 use crate::body::JsonBody;
@@ -374,16 +374,17 @@ pub async fn review_change(
     run_command(&state, viewer, Role::Answer, move |opened| {
         let text = write_review(&body);
         let task = opened.require_task(id)?;
-        let takes_answers =
-            matches!(task.state, windlass_engine::TaskState::Blocked | windlass_engine::TaskState::Failed);
         match body.verdict {
             ReviewVerdict::Approve => give_answer(opened, id.to_string(), "approve", text),
             ReviewVerdict::Reject => give_answer(opened, id.to_string(), "reject", text),
             ReviewVerdict::SendBack => {
                 let reason = text.ok_or_else(|| RequestError::bad_request("a comment is needed"))?;
-                match takes_answers {
-                    true => give_answer(opened, id.to_string(), "continue", Some(reason)),
-                    false => execute(opened, &Command::ReopenTask { id, reason }),
+                match task.state {
+                    TaskState::Blocked | TaskState::NeedsContinuation => {
+                        give_answer(opened, id.to_string(), "continue", Some(reason))
+                    }
+                    TaskState::Failed => give_answer(opened, id.to_string(), "retry", Some(reason)),
+                    _ => execute(opened, &Command::ReopenTask { id, reason }),
                 }
             }
         }

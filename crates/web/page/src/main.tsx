@@ -95,9 +95,14 @@ function LoggedInPage() {
   }, []);
   return (
     <AppShell now={now}>
-      <Screen key={route.value.path} at={route.value} now={now} />
+      <Screen key={screenKey(route.value)} at={route.value} now={now} />
     </AppShell>
   );
+}
+
+/** The log stays as it is from one position to another. Other screens start again with each path. */
+function screenKey(at: Route): string {
+  return at.segments[0] === "log" ? "log" : at.path;
 }
 
 function Screen({ at, now }: { at: Route; now: LiveView<NowView> }) {
@@ -111,7 +116,7 @@ function Screen({ at, now }: { at: Route; now: LiveView<NowView> }) {
     case "sessions":
       return second === undefined ? <SessionsScreen /> : <SessionScreen name={second} />;
     case "why":
-      return second === undefined ? <NotFoundScreen /> : <WhyScreen reference={second} />;
+      return <WhyScreen reference={second ?? ""} />;
     case "changes":
       return second === undefined ? <ChangesScreen /> : <ChangeScreen id={second} />;
     case "hooks":

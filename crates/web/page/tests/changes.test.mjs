@@ -12,7 +12,6 @@ after(() => browser.close());
 
 const CONFIG = `agent: command:sh "$AGENT"
 worktrees: true
-merge: {auto: false}
 hooks:
   stop:
     - {name: lint, command: 'grep -q valve pump.txt'}
