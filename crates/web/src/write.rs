@@ -56,7 +56,11 @@ async fn run_command_as<T: Send + 'static>(
 }
 
 fn execute(opened: &mut OpenedProject, command: &Command) -> Result<Done, RequestError> {
-    opened.execute_command(command, Authority::Person)?;
+    execute_as(opened, command, Authority::Person)
+}
+
+fn execute_as(opened: &mut OpenedProject, command: &Command, authority: Authority) -> Result<Done, RequestError> {
+    opened.execute_command(command, authority)?;
     Ok(Done {})
 }
 
@@ -384,7 +388,8 @@ pub async fn review_change(
                         give_answer(opened, id.to_string(), "continue", Some(reason))
                     }
                     TaskState::Failed => give_answer(opened, id.to_string(), "retry", Some(reason)),
-                    _ => execute(opened, &Command::ReopenTask { id, reason }),
+                    // The gates called the task completed, and a person overrides them.
+                    _ => execute_as(opened, &Command::ReopenTask { id, reason }, Authority::Forced),
                 }
             }
         }
