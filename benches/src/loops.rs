@@ -141,13 +141,13 @@ fn compare_with_bash_loop(directory: &Path, report: &mut BenchReport) -> BenchRe
 }
 
 /// A repository for sessions.
-struct SessionProject {
-    root: PathBuf,
+pub struct SessionProject {
+    pub root: PathBuf,
     notes: PathBuf,
 }
 
 impl SessionProject {
-    fn new(directory: &Path, name: &str, config: &str) -> BenchResult<Self> {
+    pub fn new(directory: &Path, name: &str, config: &str) -> BenchResult<Self> {
         let root = directory.join(name);
         fs::create_dir_all(root.join(".windlass"))?;
         if !config.is_empty() {
@@ -170,7 +170,7 @@ impl SessionProject {
         self.start_session_with(iterations, &format!("command:{}", agent_command(&self.notes)?))
     }
 
-    fn start_session_with(&self, iterations: usize, agent: &str) -> BenchResult<Child> {
+    pub fn start_session_with(&self, iterations: usize, agent: &str) -> BenchResult<Child> {
         let child = Command::new(find_program("windlass")?)
             .args(["run", TASK_GOAL, "--trust", "--max-iterations", &iterations.to_string(), "--agent", agent])
             .current_dir(&self.root)
@@ -205,7 +205,7 @@ impl SessionProject {
     }
 }
 
-fn expect_limit_exit(mut child: Child) -> BenchResult<()> {
+pub fn expect_limit_exit(mut child: Child) -> BenchResult<()> {
     let status = child.wait()?;
     if status.code() == Some(LIMIT_EXIT_CODE) { Ok(()) } else { Err(format!("the session ended with {status}").into()) }
 }

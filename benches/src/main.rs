@@ -5,7 +5,7 @@
 //! ```
 //!
 //! `--only` measures the named sections: `stores`, `hooks`, `contention`, `commands`, `configured`, `bridge`, `log`, `processes`, `loops`,
-//! `delivery`, `workers`, `mcp`.
+//! `delivery`, `workers`, `mcp`, `page`.
 //!
 //! Figures are ratios to a floor that was measured minutes apart on the same machine. A missed goal is reported and fails nothing.
 
@@ -23,6 +23,7 @@ mod log;
 mod loops;
 mod mcp;
 mod memory;
+mod page;
 mod processes;
 mod report;
 mod spawn;
@@ -59,7 +60,7 @@ const QUICK_SCALE: BenchScale =
 type MeasureSection = fn(BenchScale, &BaselineTimes, &mut BenchReport) -> BenchResult<()>;
 
 /// All sections, in the order of the page.
-const SECTIONS: [(&str, MeasureSection); 12] = [
+const SECTIONS: [(&str, MeasureSection); 13] = [
     ("stores", stores::measure),
     ("hooks", |scale, _, report| hooks::measure(scale, report)),
     ("contention", |scale, _, report| contention::measure(scale, report)),
@@ -72,6 +73,7 @@ const SECTIONS: [(&str, MeasureSection); 12] = [
     ("delivery", |scale, _, report| delivery::measure(scale, report)),
     ("workers", |scale, _, report| workers::measure(scale, report)),
     ("mcp", |scale, _, report| mcp::measure(scale, report)),
+    ("page", |scale, _, report| page::measure(scale, report)),
 ];
 
 /// The first argument of the supervisor process, which starts programs for this one.

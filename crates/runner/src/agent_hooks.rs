@@ -243,10 +243,10 @@ fn add_person_message(response: &mut AgentHookResponse, line: &str) {
 
 /// Turns a block into a pass, and tells the person.
 fn release_agent(response: &mut AgentHookResponse, why: &str, objectors: &[String]) {
-    let says = if objectors.len() == 1 { "says" } else { "say" };
+    let block = if objectors.len() == 1 { "blocks" } else { "block" };
     let (hooks, reason) = (objectors.join(", "), std::mem::take(&mut response.reason));
     response.ruling = CallRuling::Pass;
-    add_person_message(response, &format!("{why}; the agent may stop, but {hooks} still {says} no: {reason}"));
+    add_person_message(response, &format!("{why}; the agent may stop, although {hooks} still {block}: {reason}"));
 }
 
 /// Returns the texts that the agent receives besides the ruling.

@@ -94,6 +94,29 @@ function SubjectLink({ view }: { view: WhyView }) {
   );
 }
 
+/** The label of the lines that name a cause: a position in the log, and its event. */
+const CAUSE_LABEL = "because";
+
+/** The chain of causes, newest first. Each is a link to its position. */
+function CauseChain({ texts }: { texts: string[] }) {
+  if (texts.length === 0) return null;
+  return (
+    <div>
+      <h3>Because</h3>
+      <ol class="cause-chain">
+        {texts.map((text) => {
+          const [, seq, event] = /^(\d+) (.*)$/s.exec(text) ?? [];
+          return (
+            <li key={text}>
+              {seq !== undefined && <SeqLink seq={Number(seq)} />} <span class="wrap">{event ?? text}</span>
+            </li>
+          );
+        })}
+      </ol>
+    </div>
+  );
+}
+
 function WhyReport({ why }: { why: WhyView }) {
   const decisions = useMemo(() => why.facts.filter((fact) => fact.isDecision), [why.facts]);
   const linked = Number(route.value.fragment);
@@ -108,7 +131,8 @@ function WhyReport({ why }: { why: WhyView }) {
             <div>
               <Badge tone={why.tone}>{why.state}</Badge>
             </div>
-            <FactList facts={why.about} />
+            <FactList facts={why.about.filter((fact) => fact.label !== CAUSE_LABEL)} />
+            <CauseChain texts={why.about.filter((fact) => fact.label === CAUSE_LABEL).map((fact) => fact.text)} />
             {why.nextCommand !== null && (
               <div class="why-next">
                 <h3>Next</h3>
