@@ -208,8 +208,6 @@ fn top_without_terminal_names_other_commands() {
 #[test]
 fn top_below_run_is_refused() {
     let world = create_project();
-    let run = start_waiting_run(&world);
-    drop(run);
     let watched = world.start_in_terminal(SIZE, &["top"], &[("WINDLASS_RUN", "{}")]);
     let (watched, code) = watched.read_to_end();
     assert_ne!(code, 0);

@@ -14,7 +14,7 @@ use crate::event::{LiveUpdate, TopEvent};
 
 /// The interval at which the record of a turn in progress is read. Without a turn, the log is waited for.
 const OUTPUT_POLL_INTERVAL: Duration = Duration::from_millis(100);
-const QUIET_INTERVAL: Duration = Duration::from_secs(1);
+const QUIET_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Follows the session that the receiver names last, until the receiver closes.
 pub struct LiveFollower {

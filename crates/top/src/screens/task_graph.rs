@@ -22,6 +22,9 @@ use crate::row::{RowList, RowTarget, ScreenRow};
 /// How deep the graph is drawn. Narrow terminals have no room for more.
 const MAX_DEPTH: usize = 8;
 
+/// The kind of an edge whose second task waits for the first.
+const BLOCKING_KIND: &str = "blocks";
+
 /// The direction in which the graph is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum GraphDirection {
@@ -50,8 +53,12 @@ pub fn add_graph_rows(list: &mut RowList, graph: &TaskGraphView, focus: &RowTarg
         drawn: [id.as_str()].into(),
     };
     for edge in graph.edges.iter().filter(|edge| edge.is_dependency) {
-        drawing.awaited.entry(&edge.from).or_default().insert(&edge.to);
-        drawing.waiting.entry(&edge.to).or_default().insert(&edge.from);
+        let (waiting, awaited) = match edge.kind.as_str() {
+            BLOCKING_KIND => (&edge.to, &edge.from),
+            _ => (&edge.from, &edge.to),
+        };
+        drawing.awaited.entry(waiting).or_default().insert(awaited);
+        drawing.waiting.entry(awaited).or_default().insert(waiting);
     }
     drawing.add_neighbours(list, id, "   ", GraphDirection::Awaited);
     if let Some(task) = drawing.tasks.get(id.as_str()).copied() {

@@ -119,7 +119,7 @@ fn send_command(model: &mut TopModel) -> Vec<TopRequest> {
 /// Applies the filter while it is typed.
 pub fn apply_filter(model: &mut TopModel) -> Vec<TopRequest> {
     match &model.dialog {
-        Some(DialogState::Filter { input, .. }) if !matches!(model.current().page, ScreenPage::Why(_)) => {
+        Some(DialogState::Filter { input, .. }) if model.current().page != ScreenPage::Why(None) => {
             let filter = input.text();
             set_filter(model, filter)
         }
