@@ -1,14 +1,14 @@
 //! Dialogs: what is typed and chosen before a command runs.
 
 use crate::event::StoreCommand;
-use crate::text_input::TextInput;
+use crate::line_editor::LineEditor;
 
 /// A question to the person. Keys go to it until it is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DialogState {
     /// A filter of the rows; it counts while it is typed.
     Filter {
-        input: TextInput,
+        input: LineEditor,
         before: String,
     },
     Answer {
@@ -16,11 +16,11 @@ pub enum DialogState {
         question: String,
         answers: Vec<String>,
         chosen: usize,
-        input: TextInput,
+        input: LineEditor,
     },
     Say {
         session: String,
-        input: TextInput,
+        input: LineEditor,
     },
     /// A command that needs a yes.
     Confirm {
@@ -34,14 +34,14 @@ pub enum DialogState {
 }
 
 impl DialogState {
-    pub fn input(&self) -> Option<&TextInput> {
+    pub fn input(&self) -> Option<&LineEditor> {
         match self {
             Self::Filter { input, .. } | Self::Answer { input, .. } | Self::Say { input, .. } => Some(input),
             Self::Confirm { .. } | Self::Quit { .. } => None,
         }
     }
 
-    pub fn input_mut(&mut self) -> Option<&mut TextInput> {
+    pub fn input_mut(&mut self) -> Option<&mut LineEditor> {
         match self {
             Self::Filter { input, .. } | Self::Answer { input, .. } | Self::Say { input, .. } => Some(input),
             Self::Confirm { .. } | Self::Quit { .. } => None,

@@ -16,6 +16,7 @@
 mod command_runner;
 mod dialog;
 mod event;
+mod line_editor;
 mod live_follower;
 mod model;
 mod page;
@@ -26,7 +27,6 @@ mod screens;
 mod terminal;
 #[cfg(test)]
 mod tests;
-mod text_input;
 mod update;
 mod view;
 mod view_loader;

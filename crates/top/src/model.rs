@@ -10,7 +10,7 @@ use windlass_app::tone::Tone;
 
 use crate::dialog::DialogState;
 use crate::event::{ErrorLine, StoreCommand};
-use crate::page::{ScreenPage, ViewData, ViewQuery, WorkSubject};
+use crate::page::{RowSubject, ScreenPage, ViewData, ViewQuery};
 use crate::row::{RowTarget, ScreenRow};
 use crate::screens::{self, RowContext};
 
@@ -94,7 +94,7 @@ impl PageState {
     }
 
     /// Returns what commands at the cursor are about.
-    pub fn subject(&self) -> WorkSubject {
+    pub fn subject(&self) -> RowSubject {
         let subject = self.data.as_ref().map(|data| screens::find_subject(data, self.target()));
         subject.unwrap_or_default()
     }

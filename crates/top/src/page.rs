@@ -95,7 +95,7 @@ pub enum ViewData {
 
 /// The task and the session that a row is about, for commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WorkSubject {
+pub struct RowSubject {
     pub task: Option<String>,
     pub session: Option<String>,
     /// The answers that a person can give now; absent where a view does not tell.
@@ -105,7 +105,7 @@ pub struct WorkSubject {
     pub can_merge: bool,
 }
 
-impl WorkSubject {
+impl RowSubject {
     /// Returns the subject's name for an answer: the session that asks, or the task.
     pub fn answer_name(&self) -> Option<&str> {
         self.task.as_deref().or(self.session.as_deref())

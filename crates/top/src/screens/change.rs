@@ -5,7 +5,7 @@ use windlass_app::views::{ChangeDetails, ChangeSummary, CheckResult, DiffLineKin
 use windlass_text as text;
 
 use super::{RowContext, fold_mark, tone_mark};
-use crate::page::WorkSubject;
+use crate::page::RowSubject;
 use crate::row::{RowList, RowTarget, ScreenRow};
 
 /// The changed lines up to which all files of a diff are open at first.
@@ -117,14 +117,14 @@ fn add_diff_line(list: &mut RowList, target: &RowTarget, before: &str, tone: Ton
     }
 }
 
-pub fn find_list_subject(changes: &[ChangeSummary], target: Option<&RowTarget>) -> WorkSubject {
-    let Some(RowTarget::Change(task)) = target else { return WorkSubject::default() };
+pub fn find_list_subject(changes: &[ChangeSummary], target: Option<&RowTarget>) -> RowSubject {
+    let Some(RowTarget::Change(task)) = target else { return RowSubject::default() };
     let change = changes.iter().find(|change| change.task == *task);
-    change.map(|change| WorkSubject { task: Some(change.task.clone()), ..WorkSubject::default() }).unwrap_or_default()
+    change.map(|change| RowSubject { task: Some(change.task.clone()), ..RowSubject::default() }).unwrap_or_default()
 }
 
-pub fn find_detail_subject(details: &ChangeDetails) -> WorkSubject {
-    WorkSubject {
+pub fn find_detail_subject(details: &ChangeDetails) -> RowSubject {
+    RowSubject {
         task: Some(details.change.task.clone()),
         session: None,
         answers: Some(details.answers.clone()),

@@ -4,7 +4,7 @@ use windlass_app::tone::Tone;
 use windlass_app::views::{LogEntry, LogPage};
 
 use super::format_clock;
-use crate::page::{ScreenPage, WorkSubject};
+use crate::page::{RowSubject, ScreenPage};
 use crate::row::{RowList, RowTarget, ScreenRow};
 
 pub fn add_rows(list: &mut RowList, page: &LogPage) {
@@ -41,10 +41,10 @@ pub fn find_entry_page(page: &LogPage, seq: u64) -> Option<ScreenPage> {
     }
 }
 
-pub fn find_subject(page: &LogPage, target: Option<&RowTarget>) -> WorkSubject {
-    let Some(RowTarget::Event(seq)) = target else { return WorkSubject::default() };
+pub fn find_subject(page: &LogPage, target: Option<&RowTarget>) -> RowSubject {
+    let Some(RowTarget::Event(seq)) = target else { return RowSubject::default() };
     let entry = find_entry(page, *seq);
     entry
-        .map(|entry| WorkSubject { task: entry.task.clone(), session: entry.session.clone(), ..WorkSubject::default() })
+        .map(|entry| RowSubject { task: entry.task.clone(), session: entry.session.clone(), ..RowSubject::default() })
         .unwrap_or_default()
 }

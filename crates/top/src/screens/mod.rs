@@ -20,7 +20,7 @@ use windlass_app::time_format;
 use windlass_app::tone::Tone;
 use windlass_engine::Timestamp;
 
-use crate::page::{ScreenPage, ViewData, WorkSubject};
+use crate::page::{RowSubject, ScreenPage, ViewData};
 use crate::row::{RowList, RowTarget, ScreenRow};
 
 /// What the rows depend on besides the data.
@@ -75,7 +75,7 @@ pub fn find_opened_page(data: &ViewData, target: &RowTarget) -> Option<ScreenPag
 }
 
 /// Returns what the commands of a person are about at a target.
-pub fn find_subject(data: &ViewData, target: Option<&RowTarget>) -> WorkSubject {
+pub fn find_subject(data: &ViewData, target: Option<&RowTarget>) -> RowSubject {
     match data {
         ViewData::Now(view) => now::find_subject(view, target),
         ViewData::Tasks(page) => task::find_list_subject(page, target),
@@ -83,7 +83,7 @@ pub fn find_subject(data: &ViewData, target: Option<&RowTarget>) -> WorkSubject 
         ViewData::Sessions(page) => session::find_list_subject(page, target),
         ViewData::Session(timeline) => session::find_timeline_subject(timeline),
         ViewData::Why(view) => why::find_subject(view),
-        ViewData::Empty => WorkSubject::default(),
+        ViewData::Empty => RowSubject::default(),
         ViewData::Changes(changes) => change::find_list_subject(changes, target),
         ViewData::Change(details) => change::find_detail_subject(details),
         ViewData::Log(page) => log::find_subject(page, target),

@@ -5,7 +5,7 @@ use windlass_app::views::{NowView, SessionSummary, WaitingItem, WaitingKind};
 
 use super::session::{describe_progress, session_subject};
 use super::{RowContext, format_usage, task, tone_mark};
-use crate::page::{ScreenPage, WorkSubject};
+use crate::page::{RowSubject, ScreenPage};
 use crate::row::{RowList, RowTarget, ScreenRow};
 
 /// The lines of evidence that an item shows without being opened.
@@ -109,9 +109,9 @@ pub fn find_waiting_page(view: &NowView, name: &str) -> Option<ScreenPage> {
     })
 }
 
-pub fn find_subject(view: &NowView, target: Option<&RowTarget>) -> WorkSubject {
+pub fn find_subject(view: &NowView, target: Option<&RowTarget>) -> RowSubject {
     match target {
-        Some(RowTarget::Waiting(name)) => find_waiting_item(view, name).map(|item| WorkSubject {
+        Some(RowTarget::Waiting(name)) => find_waiting_item(view, name).map(|item| RowSubject {
             task: item.task.clone(),
             session: item.session.clone(),
             answers: Some(item.answers.clone()),

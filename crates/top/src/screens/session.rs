@@ -7,7 +7,7 @@ use windlass_app::views::{
 };
 
 use super::{RowContext, fold_mark, format_clock, format_usage, tone_mark};
-use crate::page::WorkSubject;
+use crate::page::RowSubject;
 use crate::row::{RowList, RowTarget, ScreenRow};
 
 pub fn add_list_rows(list: &mut RowList, page: &SessionPage, context: RowContext<'_>) {
@@ -145,20 +145,20 @@ pub fn find_cause(timeline: &SessionTimeline, seq: u64) -> Option<u64> {
     items.find(|item| item.seq == seq)?.related_seqs.first().copied()
 }
 
-pub fn session_subject(session: &SessionSummary) -> WorkSubject {
-    WorkSubject {
+pub fn session_subject(session: &SessionSummary) -> RowSubject {
+    RowSubject {
         task: session.task.clone(),
         session: Some(session.name.clone()),
         question: session.waits_for.clone().unwrap_or_default(),
-        ..WorkSubject::default()
+        ..RowSubject::default()
     }
 }
 
-pub fn find_list_subject(page: &SessionPage, target: Option<&RowTarget>) -> WorkSubject {
-    let Some(RowTarget::Session(name)) = target else { return WorkSubject::default() };
+pub fn find_list_subject(page: &SessionPage, target: Option<&RowTarget>) -> RowSubject {
+    let Some(RowTarget::Session(name)) = target else { return RowSubject::default() };
     page.sessions.iter().find(|session| session.name == *name).map(session_subject).unwrap_or_default()
 }
 
-pub fn find_timeline_subject(timeline: &SessionTimeline) -> WorkSubject {
-    WorkSubject { answers: Some(timeline.answers.clone()), ..session_subject(&timeline.session) }
+pub fn find_timeline_subject(timeline: &SessionTimeline) -> RowSubject {
+    RowSubject { answers: Some(timeline.answers.clone()), ..session_subject(&timeline.session) }
 }

@@ -6,7 +6,7 @@ use windlass_app::views::{TaskDetails, TaskGraphView, TaskPage, TaskSummary};
 use super::session::{list_row, session_subject};
 use super::task_graph::add_graph_rows;
 use super::{RowContext, tone_mark};
-use crate::page::WorkSubject;
+use crate::page::RowSubject;
 use crate::row::{RowList, RowTarget, ScreenRow};
 
 pub fn add_list_rows(list: &mut RowList, page: &TaskPage, context: RowContext<'_>) {
@@ -74,21 +74,21 @@ pub fn add_detail_rows(list: &mut RowList, details: &TaskDetails, graph: &TaskGr
     }
 }
 
-pub fn task_subject(task: &TaskSummary) -> WorkSubject {
-    WorkSubject {
+pub fn task_subject(task: &TaskSummary) -> RowSubject {
+    RowSubject {
         task: Some(task.id.clone()),
         session: task.session.clone(),
         question: task.goal.clone(),
-        ..WorkSubject::default()
+        ..RowSubject::default()
     }
 }
 
-pub fn find_list_subject(page: &TaskPage, target: Option<&RowTarget>) -> WorkSubject {
-    let Some(RowTarget::Task(id)) = target else { return WorkSubject::default() };
+pub fn find_list_subject(page: &TaskPage, target: Option<&RowTarget>) -> RowSubject {
+    let Some(RowTarget::Task(id)) = target else { return RowSubject::default() };
     page.tasks.iter().find(|task| task.id == *id).map(task_subject).unwrap_or_default()
 }
 
-pub fn find_detail_subject(details: &TaskDetails, graph: &TaskGraphView, target: Option<&RowTarget>) -> WorkSubject {
+pub fn find_detail_subject(details: &TaskDetails, graph: &TaskGraphView, target: Option<&RowTarget>) -> RowSubject {
     match target {
         Some(RowTarget::Task(id)) if *id != details.task.id => {
             graph.tasks.iter().find(|task| task.id == *id).map(task_subject)
@@ -101,6 +101,6 @@ pub fn find_detail_subject(details: &TaskDetails, graph: &TaskGraphView, target:
     .unwrap_or_else(|| {
         let blocked = details.facts.iter().find(|fact| matches!(fact.label.as_str(), "blocked" | "reason"));
         let question = blocked.map_or_else(|| details.task.goal.clone(), |fact| fact.text.clone());
-        WorkSubject { answers: Some(details.answers.clone()), question, ..task_subject(&details.task) }
+        RowSubject { answers: Some(details.answers.clone()), question, ..task_subject(&details.task) }
     })
 }

@@ -4,7 +4,7 @@ use windlass_app::tone::Tone;
 use windlass_app::views::{WhyFactView, WhyView};
 
 use super::{RowContext, fold_mark, format_clock};
-use crate::page::WorkSubject;
+use crate::page::RowSubject;
 use crate::row::{RowList, RowTarget, ScreenRow};
 
 /// The lines of evidence that a decision shows without being opened.
@@ -70,13 +70,13 @@ pub fn find_cause(view: &WhyView, seq: u64) -> Option<u64> {
     view.facts.iter().find(|fact| fact.seq == seq)?.cause_seq
 }
 
-pub fn find_subject(view: &WhyView) -> WorkSubject {
+pub fn find_subject(view: &WhyView) -> RowSubject {
     let is_session = view.kind == "session";
     let last_task = || view.facts.iter().rev().find_map(|fact| fact.task.clone());
     let last_session = || view.facts.iter().rev().find_map(|fact| fact.session.clone());
-    WorkSubject {
+    RowSubject {
         task: if view.kind == "task" { Some(view.name.clone()) } else { last_task() },
         session: if is_session { Some(view.name.clone()) } else { last_session() },
-        ..WorkSubject::default()
+        ..RowSubject::default()
     }
 }

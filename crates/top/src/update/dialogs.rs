@@ -6,15 +6,15 @@ use windlass_app::tone::Tone;
 use super::pages::{open_page, reload_page};
 use crate::dialog::DialogState;
 use crate::event::TopRequest;
+use crate::line_editor::LineEditor;
 use crate::model::TopModel;
 use crate::page::ScreenPage;
-use crate::text_input::TextInput;
 
 /// Opens a dialog, with the text that was typed into it before.
 pub fn open_dialog(model: &mut TopModel, mut dialog: DialogState) {
     let draft = dialog.draft_key().and_then(|key| model.drafts.get(&key));
     if let (Some(draft), Some(input)) = (draft, dialog.input_mut()) {
-        *input = TextInput::from_text(draft);
+        *input = LineEditor::from_text(draft);
     }
     model.dialog = Some(dialog);
 }
@@ -29,13 +29,13 @@ pub fn open_answer(model: &mut TopModel) {
         model.show_message(Tone::Warning, format!("{name} needs no answer{hint}"));
         return;
     }
-    let (question, input) = (subject.question, TextInput::default());
+    let (question, input) = (subject.question, LineEditor::default());
     open_dialog(model, DialogState::Answer { subject: name, question, answers, chosen: 0, input });
 }
 
 pub fn open_filter(model: &mut TopModel) {
     let before = model.current().filter.clone();
-    model.dialog = Some(DialogState::Filter { input: TextInput::from_text(&before), before });
+    model.dialog = Some(DialogState::Filter { input: LineEditor::from_text(&before), before });
 }
 
 /// Inserts pasted text into the dialog.

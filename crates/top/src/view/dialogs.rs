@@ -8,8 +8,8 @@ use windlass_text as text;
 
 use super::footer::keep_end;
 use crate::dialog::DialogState;
+use crate::line_editor::LineEditor;
 use crate::palette::ColorMode;
-use crate::text_input::TextInput;
 
 /// The widest dialog, and the most rows of its question and its text.
 const MAX_DIALOG_WIDTH: u16 = 76;
@@ -103,7 +103,7 @@ fn describe_answer(answer: &str) -> &'static str {
 }
 
 /// Adds the text that is typed, and returns the row and the column of the cursor in it.
-fn add_input_rows(input: &TextInput, room: usize, rows: &mut Vec<DialogRow>) -> (usize, usize) {
+fn add_input_rows(input: &LineEditor, room: usize, rows: &mut Vec<DialogRow>) -> (usize, usize) {
     let (before, after) = input.split_at_cursor();
     let (before, after) = (text::clean_line(&before).into_owned(), text::clean_line(&after).into_owned());
     let line_room = room.saturating_sub(2).max(2);

@@ -7,12 +7,12 @@ const MAX_INPUT_LENGTH: usize = 20_000;
 
 /// Text with a cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TextInput {
+pub struct LineEditor {
     characters: Vec<char>,
     cursor: usize,
 }
 
-impl TextInput {
+impl LineEditor {
     pub fn from_text(text: &str) -> Self {
         let characters: Vec<char> = text.chars().collect();
         Self { cursor: characters.len(), characters }
