@@ -22,6 +22,8 @@ const MAX_LIVE_LINES: usize = 2000;
 pub const MIN_SIZE: (u16, u16) = (40, 10);
 /// The width from which a second pane stands beside the rows.
 const TWO_PANE_WIDTH: u16 = 110;
+/// The columns between the rows and the second pane.
+const PANE_GAP: u16 = 1;
 /// The rows around the page: the tab bar, a line, and the footer.
 const FRAME_ROWS: u16 = 3;
 
@@ -110,7 +112,7 @@ impl PageState {
         self.rows = if self.filters_rows() { self.keep_matching_rows(rows) } else { rows };
         let first = target.and_then(|target| self.rows.iter().position(|row| row.target.as_ref() == Some(&target)));
         self.cursor = match first {
-            _ if was_at_end && self.page == ScreenPage::Log => self.rows.len().saturating_sub(1),
+            _ if was_at_end && self.follows_end() => self.rows.len().saturating_sub(1),
             Some(first) => {
                 let same = self.rows[first..].iter().take_while(|row| row.target == self.rows[first].target).count();
                 first + part.min(same.saturating_sub(1))
@@ -120,11 +122,20 @@ impl PageState {
         self.settle_cursor();
     }
 
+    /// Returns whether the cursor stays at the end, where new rows appear.
+    fn follows_end(&self) -> bool {
+        match &self.data {
+            Some(ViewData::Session(timeline)) => timeline.session.ended_at.is_none(),
+            Some(ViewData::Log(_)) => true,
+            _ => false,
+        }
+    }
+
     fn filters_rows(&self) -> bool {
         !self.filter.is_empty() && !self.page.filters_in_store()
     }
 
-    /// Keeps the rows with the filter's text, and all rows of their targets.
+    /// Keeps the rows with the filter's text.
     fn keep_matching_rows(&self, rows: Vec<ScreenRow>) -> Vec<ScreenRow> {
         let filter = self.filter.to_lowercase();
         let is_match = |row: &ScreenRow| row.plain_text().to_lowercase().contains(&filter);
@@ -299,7 +310,7 @@ impl TopModel {
         match self.has_side_pane() {
             true => {
                 let side = self.size.0 / 2;
-                (self.size.0 - side, side)
+                (self.size.0 - side - PANE_GAP, side)
             }
             false => (self.size.0, 0),
         }

@@ -103,6 +103,8 @@ pub struct RowSubject {
     /// The question, in one line.
     pub question: String,
     pub can_merge: bool,
+    /// The session has ended.
+    pub is_over: bool,
 }
 
 impl RowSubject {

@@ -51,9 +51,9 @@ pub fn run_top(context: &CommandContext, colors: ColorMode) -> Result<u8, Failur
     let workers = TopWorkers::start(&context, &events, mask).map_err(failed)?;
     spawn_log_watch(watched, head, &events).map_err(failed)?;
     let name = project.root.file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into_owned());
-    let size = crossterm::terminal::size().map_err(failed)?;
-    let mut model = TopModel::new(name, size, environment::current_timestamp().millis());
     let terminal = Arc::new(ScreenTerminal::enter(colors).map_err(failed)?);
+    let size = terminal.size().map_err(failed)?;
+    let mut model = TopModel::new(name, size, environment::current_timestamp().millis());
     let handlers = install_signal_handlers(&terminal, &events).map_err(failed)?;
     spawn_key_reader(&events).map_err(failed)?;
     let ran = run_event_loop(&mut model, &terminal, &received, &workers);
@@ -74,6 +74,11 @@ fn run_event_loop(
 ) -> io::Result<()> {
     let mut requests = start(model);
     loop {
+        // A process that was in the background has heard nothing of another size.
+        let size = terminal.size()?;
+        if size != model.size {
+            requests.extend(update(model, TopEvent::Resized(size.0, size.1)));
+        }
         for request in requests {
             match request {
                 TopRequest::Quit => return Ok(()),

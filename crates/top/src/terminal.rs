@@ -66,6 +66,12 @@ impl ScreenTerminal {
         execute!(terminal.backend_mut(), EndSynchronizedUpdate)
     }
 
+    /// Returns the columns and rows of the terminal.
+    pub fn size(&self) -> io::Result<(u16, u16)> {
+        let size = self.lock_terminal().size()?;
+        Ok((size.width, size.height))
+    }
+
     /// Forgets what is on the screen, so that the next frame draws everything.
     pub fn clear(&self) -> io::Result<()> {
         let mut terminal = self.lock_terminal();

@@ -4,7 +4,7 @@ use windlass_app::tone::Tone;
 use windlass_app::views::{ChangeDetails, ChangeSummary, CheckResult, DiffLineKind, FileDiff, FileDiffStatus};
 use windlass_text as text;
 
-use super::{RowContext, fold_mark, tone_mark};
+use super::{RowContext, first_line, fold_mark, tone_mark};
 use crate::page::RowSubject;
 use crate::row::{RowList, RowTarget, ScreenRow};
 
@@ -16,7 +16,7 @@ pub fn add_list_rows(list: &mut RowList, changes: &[ChangeSummary], context: Row
         let row = ScreenRow::new(Some(RowTarget::Change(change.task.clone())))
             .with(change.tone, "± ")
             .with(Tone::Name, format!("{:<4} ", change.task))
-            .with(Tone::Plain, change.goal.lines().next().unwrap_or_default());
+            .with(Tone::Plain, first_line(&change.goal));
         list.push(row.with_right(Tone::Faint, context.age(change.opened_at)));
         list.push_wrapped(None, "       ", Tone::Faint, &describe_change(change));
     }
@@ -40,7 +40,8 @@ pub fn add_detail_rows(list: &mut RowList, details: &ChangeDetails, context: Row
     list.push_wrapped(None, "", Tone::Strong, &change.goal);
     list.push_wrapped(None, "", Tone::Faint, &describe_change(change));
     for (number, notice) in details.notices.iter().enumerate() {
-        list.push_wrapped(Some(&RowTarget::Text(number)), "! ", Tone::Warning, notice);
+        let (label, text) = notice.split_once(": ").unwrap_or(("", notice));
+        list.push_labelled(Some(&RowTarget::Text(number)), label, text);
     }
     if !details.checks.is_empty() {
         list.push_heading("Checks");
@@ -130,5 +131,6 @@ pub fn find_detail_subject(details: &ChangeDetails) -> RowSubject {
         answers: Some(details.answers.clone()),
         question: details.change.goal.clone(),
         can_merge: details.can_merge,
+        is_over: false,
     }
 }

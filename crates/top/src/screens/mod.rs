@@ -90,10 +90,11 @@ pub fn find_subject(data: &ViewData, target: Option<&RowTarget>) -> RowSubject {
     }
 }
 
-/// Returns the target of the cause of a fact, if the page shows it.
+/// Returns the target of the event that a row names as a cause.
 pub fn find_cause(data: &ViewData, target: &RowTarget) -> Option<RowTarget> {
     match (data, target) {
         (ViewData::Why(view), RowTarget::Event(seq)) => why::find_cause(view, *seq),
+        (ViewData::Why(view), RowTarget::Text(number)) => why::find_named_event(view, *number),
         (ViewData::Session(timeline), RowTarget::Event(seq)) => session::find_cause(timeline, *seq),
         _ => None,
     }
@@ -114,6 +115,23 @@ fn tone_mark(tone: Tone) -> &'static str {
         Tone::Name | Tone::Strong => "●",
         Tone::Plain | Tone::Faint => "·",
     }
+}
+
+/// Returns the mark of a task's state.
+fn state_mark(state: &str) -> &'static str {
+    match state {
+        "completed" => "✓",
+        "failed" => "✗",
+        "blocked" => "!",
+        "ready" => "○",
+        "created" | "deleted" => "·",
+        _ => "●",
+    }
+}
+
+/// Returns the first line of a text.
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
 }
 
 /// Returns the mark of something that can be folded.

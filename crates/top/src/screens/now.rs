@@ -4,7 +4,7 @@ use windlass_app::tone::Tone;
 use windlass_app::views::{NowView, SessionSummary, WaitingItem, WaitingKind};
 
 use super::session::{describe_progress, session_subject};
-use super::{RowContext, format_usage, task, tone_mark};
+use super::{RowContext, first_line, format_usage, task, tone_mark};
 use crate::page::{RowSubject, ScreenPage};
 use crate::row::{RowList, RowTarget, ScreenRow};
 
@@ -59,7 +59,7 @@ fn add_waiting_rows(list: &mut RowList, item: &WaitingItem, context: RowContext<
     };
     let name = item.task.as_deref().unwrap_or_default();
     let row = ScreenRow::new(Some(target)).with(tone, format!("{mark} ")).with(Tone::Name, format!("{name:<4} "));
-    let row = row.with(Tone::Strong, item.title.lines().next().unwrap_or_default());
+    let row = row.with(Tone::Strong, first_line(&item.title));
     list.push(if item.since > 0 { row.with_right(Tone::Faint, context.age(item.since)) } else { row });
     list.push_wrapped(None, "       ", Tone::Plain, &item.reason);
     for line in item.evidence.iter().take(MAX_EVIDENCE_ROWS) {
@@ -67,7 +67,8 @@ fn add_waiting_rows(list: &mut RowList, item: &WaitingItem, context: RowContext<
     }
     if item.evidence.len() > MAX_EVIDENCE_ROWS {
         let more = item.evidence.len() - MAX_EVIDENCE_ROWS;
-        list.push(ScreenRow::default().with(Tone::Faint, format!("       │ … {more} more lines; Enter shows them")));
+        let lines = if more == 1 { "line" } else { "lines" };
+        list.push(ScreenRow::default().with(Tone::Faint, format!("       │ … {more} more {lines}")));
     }
 }
 
@@ -77,7 +78,7 @@ fn add_working_rows(list: &mut RowList, session: &SessionSummary, context: RowCo
     let mark = if session.is_running { "●" } else { tone_mark(session.tone) };
     let tone = if session.is_running { Tone::Good } else { session.tone };
     let row = ScreenRow::new(Some(target)).with(tone, format!("{mark} ")).with(Tone::Name, format!("{task:<4} "));
-    let row = row.with(Tone::Strong, session.goal.lines().next().unwrap_or_default());
+    let row = row.with(Tone::Strong, first_line(&session.goal));
     list.push(row.with_right(Tone::Faint, context.age(session.started_at)));
     let awaited = session.waits_for.as_deref().map(|awaited| format!(" · {awaited}")).unwrap_or_default();
     let said = format!("{} · {}{awaited}", session.agent, describe_progress(session));
@@ -117,6 +118,7 @@ pub fn find_subject(view: &NowView, target: Option<&RowTarget>) -> RowSubject {
             answers: Some(item.answers.clone()),
             question: item.reason.clone(),
             can_merge: item.kind == WaitingKind::OpenChange,
+            is_over: false,
         }),
         Some(RowTarget::Session(name)) => {
             let session = view.working.iter().find(|session| session.name == *name);

@@ -6,14 +6,14 @@ use windlass_app::views::{
     SessionPage, SessionSummary, SessionTimeline, TimelineGroup, TimelineItem, TimelineItemKind,
 };
 
-use super::{RowContext, fold_mark, format_clock, format_usage, tone_mark};
+use super::{RowContext, first_line, fold_mark, format_clock, format_usage, tone_mark};
 use crate::page::RowSubject;
 use crate::row::{RowList, RowTarget, ScreenRow};
 
 pub fn add_list_rows(list: &mut RowList, page: &SessionPage, context: RowContext<'_>) {
     for session in &page.sessions {
         list.push(list_row(session, context));
-        list.push_wrapped(None, "       ", Tone::Faint, session.goal.lines().next().unwrap_or_default());
+        list.push_wrapped(None, "       ", Tone::Faint, first_line(&session.goal));
     }
     if page.sessions.is_empty() {
         list.push_note(Tone::Faint, "no sessions yet; windlass run GOAL starts one");
@@ -50,7 +50,7 @@ pub fn add_timeline_rows(list: &mut RowList, timeline: &SessionTimeline, context
     let ended = session.ended_at.unwrap_or(context.now);
     let ran = u64::try_from(ended.saturating_sub(session.started_at)).unwrap_or_default();
     list.push(head.with_right(Tone::Faint, time_format::format_millis(ran)));
-    let goal = session.goal.lines().next().unwrap_or_default();
+    let goal = first_line(&session.goal);
     list.push_wrapped(None, "", Tone::Strong, &format!("{} {goal}", session.task.as_deref().unwrap_or_default()));
     let usage = format_usage(&session.usage);
     let usage = if usage.is_empty() { usage } else { format!(" · {usage}") };
@@ -75,7 +75,7 @@ pub fn add_timeline_rows(list: &mut RowList, timeline: &SessionTimeline, context
 
 fn add_group_rows(list: &mut RowList, group: &TimelineGroup, is_last: bool, context: RowContext<'_>) {
     let target = RowTarget::Iteration(group.iteration);
-    let has_failure = group.items.iter().any(|item| item.tone == Tone::Bad);
+    let has_failure = group.items.iter().any(is_failure);
     // The last iteration and those with failures are open, as in a log of a build.
     let is_open = (is_last || has_failure) != context.is_toggled(&target);
     let title = match group.iteration {
@@ -93,13 +93,18 @@ fn add_group_rows(list: &mut RowList, group: &TimelineGroup, is_last: bool, cont
     }
 }
 
+/// Returns whether an item is a failure, or a hook that blocks.
+fn is_failure(item: &TimelineItem) -> bool {
+    item.tone == Tone::Bad || item.kind == TimelineItemKind::Hook && item.tone == Tone::Warning
+}
+
 fn add_item_rows(list: &mut RowList, item: &TimelineItem, context: RowContext<'_>) {
     let target = RowTarget::Event(item.seq);
     let has_more = item.text.as_deref().is_some_and(|text| !text.trim().is_empty())
         || !item.evidence.is_empty()
         || !item.details.is_empty();
     // The words of a failure are shown at once.
-    let opens_itself = item.tone == Tone::Bad || item.kind == TimelineItemKind::Message;
+    let opens_itself = is_failure(item) || item.kind == TimelineItemKind::Message;
     let is_open = has_more && opens_itself != context.is_toggled(&target);
     let kind = match item.kind {
         TimelineItemKind::Turn => "agent",
@@ -118,7 +123,7 @@ fn add_item_rows(list: &mut RowList, item: &TimelineItem, context: RowContext<'_
             if context.width >= 80 { format!("{} ", format_clock(item.started_at)) } else { String::new() },
         )
         .with(if item.is_pending { Tone::Warning } else { Tone::Name }, format!("{kind:<5} "))
-        .with(item.tone, item.title.lines().next().unwrap_or_default());
+        .with(item.tone, first_line(item.title.strip_prefix("agent: ").unwrap_or(&item.title)));
     list.push(match (item.is_pending, item.ended_at) {
         (true, _) => row.with_right(Tone::Warning, format!("╌╌ {}", context.age(item.started_at))),
         (false, Some(ended)) if ended > item.started_at => {
@@ -149,6 +154,7 @@ pub fn session_subject(session: &SessionSummary) -> RowSubject {
     RowSubject {
         task: session.task.clone(),
         session: Some(session.name.clone()),
+        is_over: session.ended_at.is_some(),
         question: session.waits_for.clone().unwrap_or_default(),
         ..RowSubject::default()
     }

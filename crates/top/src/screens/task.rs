@@ -5,7 +5,7 @@ use windlass_app::views::{TaskDetails, TaskGraphView, TaskPage, TaskSummary};
 
 use super::session::{list_row, session_subject};
 use super::task_graph::add_graph_rows;
-use super::{RowContext, tone_mark};
+use super::{RowContext, first_line, state_mark};
 use crate::page::RowSubject;
 use crate::row::{RowList, RowTarget, ScreenRow};
 
@@ -24,11 +24,11 @@ pub fn add_list_rows(list: &mut RowList, page: &TaskPage, context: RowContext<'_
 /// Returns the row of a task in a list.
 pub fn summary_row(task: &TaskSummary, context: RowContext<'_>) -> ScreenRow {
     let row = ScreenRow::new(Some(RowTarget::Task(task.id.clone())))
-        .with(task.tone, format!("{} ", tone_mark(task.tone)))
+        .with(task.tone, format!("{} ", state_mark(&task.state)))
         .with(Tone::Name, format!("{:<4} ", task.id))
         .with_column(task.tone, &task.state, 9)
-        .with(Tone::Faint, format!(" {} ", task.priority))
-        .with(Tone::Plain, task.goal.lines().next().unwrap_or_default());
+        .with(Tone::Faint, format!(" P{} ", task.priority))
+        .with(Tone::Plain, first_line(&task.goal));
     let mut right = Vec::new();
     right.extend(task.has_change.then(|| "±".to_owned()));
     right.extend((task.open_dependencies > 0).then(|| format!("waits for {}", task.open_dependencies)));
@@ -40,7 +40,8 @@ pub fn add_detail_rows(list: &mut RowList, details: &TaskDetails, graph: &TaskGr
     let task = &details.task;
     let focus = RowTarget::Task(task.id.clone());
     let head = ScreenRow::new(None).with(Tone::Name, format!("{} ", task.id)).with(task.tone, &task.state);
-    let kind = task.kind.iter().chain(&task.labels).fold(task.priority.clone(), |all, next| format!("{all} · {next}"));
+    let kind =
+        task.kind.iter().chain(&task.labels).fold(format!("P{}", task.priority), |all, next| format!("{all} · {next}"));
     list.push(head.with(Tone::Faint, format!("  {kind}")).with_right(Tone::Faint, context.age(task.updated_at)));
     list.push_wrapped(None, "", Tone::Strong, &task.goal);
     list.push_heading("Graph");

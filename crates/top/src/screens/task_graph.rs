@@ -16,7 +16,7 @@ use windlass_app::tone::Tone;
 use windlass_app::views::{TaskGraphView, TaskSummary};
 use windlass_text as text;
 
-use super::tone_mark;
+use super::{first_line, state_mark};
 use crate::row::{RowList, RowTarget, ScreenRow};
 
 /// How deep the graph is drawn. Narrow terminals have no room for more.
@@ -117,8 +117,8 @@ fn node_row(before: &str, task: &TaskSummary, tone: Tone) -> ScreenRow {
     let state = text::pad_to_width(&task.state, 9);
     ScreenRow::new(Some(RowTarget::Task(task.id.clone())))
         .with(Tone::Faint, before)
-        .with(task.tone, format!("{} ", tone_mark(task.tone)))
+        .with(task.tone, format!("{} ", state_mark(&task.state)))
         .with(Tone::Name, format!("{} ", task.id))
         .with(task.tone, format!("{state} "))
-        .with(tone, task.goal.lines().next().unwrap_or_default())
+        .with(tone, first_line(&task.goal))
 }

@@ -1,9 +1,9 @@
 //! Why: the facts that decided something, oldest first, each with its evidence.
 
 use windlass_app::tone::Tone;
-use windlass_app::views::{WhyFactView, WhyView};
+use windlass_app::views::{LabelledText, WhyFactView, WhyView};
 
-use super::{RowContext, fold_mark, format_clock};
+use super::{RowContext, first_line, fold_mark, format_clock};
 use crate::page::RowSubject;
 use crate::row::{RowList, RowTarget, ScreenRow};
 
@@ -14,7 +14,9 @@ pub fn add_rows(list: &mut RowList, view: &WhyView, context: RowContext<'_>) {
     let head = ScreenRow::default().with(Tone::Strong, format!("{} ", view.kind)).with(Tone::Name, &view.name);
     list.push(head.with(view.tone, format!("  {}", view.state)));
     for (number, about) in view.about.iter().enumerate() {
-        list.push_labelled(Some(&RowTarget::Text(number)), &about.label, &about.text);
+        // A cause is told in full among the facts.
+        let said = if parse_cause(about).is_some() { first_line(&about.text) } else { &about.text };
+        list.push_labelled(Some(&RowTarget::Text(number)), &about.label, said);
     }
     if let Some(command) = &view.next_command {
         list.push_labelled(Some(&RowTarget::Text(view.about.len())), "next", command);
@@ -43,8 +45,7 @@ fn add_fact_rows(list: &mut RowList, fact: &WhyFactView, context: RowContext<'_>
     let before = format!("{mark}{clock}{:>4} ", fact.seq);
     let indent = " ".repeat(before.chars().count());
     let room = list.width.saturating_sub(indent.len()).max(10);
-    let sentence =
-        if fact.sentence.is_empty() { fact.kind.clone() } else { format!("{} {}", fact.kind, fact.sentence) };
+    let sentence = if fact.sentence.is_empty() { fact.kind.clone() } else { format!("{} {said}", fact.kind) };
     for (number, row) in windlass_text::wrap_to_width(&sentence, room, room).into_iter().enumerate() {
         let before = if number == 0 { &before } else { &indent };
         list.push(ScreenRow::new(Some(target.clone())).with(Tone::Faint, before).with(tone, row));
@@ -63,6 +64,17 @@ fn add_fact_rows(list: &mut RowList, fact: &WhyFactView, context: RowContext<'_>
     if let Some(cause) = fact.cause_seq {
         list.push_wrapped(Some(&target), &before, Tone::Faint, &format!("caused by event {cause}; u goes there"));
     }
+}
+
+/// Returns the event that a line about the subject names as a cause.
+pub fn find_named_event(view: &WhyView, number: usize) -> Option<u64> {
+    parse_cause(view.about.get(number)?)
+}
+
+/// Parses the position of an event from a line such as `because  42 task_blocked …`.
+fn parse_cause(about: &LabelledText) -> Option<u64> {
+    let is_cause = about.label == "because";
+    about.text.split_whitespace().next().filter(|_| is_cause)?.parse().ok()
 }
 
 /// Returns the position of the cause of a fact.

@@ -19,7 +19,7 @@ pub fn task(id: &str, state: &str, tone: Tone, goal: &str) -> TaskSummary {
         state: state.to_owned(),
         tone,
         kind: None,
-        priority: "P2".to_owned(),
+        priority: "2".to_owned(),
         labels: Vec::new(),
         open_dependencies: 0,
         session: None,
@@ -237,7 +237,11 @@ pub fn why_view() -> WhyView {
         name: "T3".to_owned(),
         state: "blocked".to_owned(),
         tone: Tone::Warning,
-        about: vec![LabelledText::new("goal", "Send mails in the background")],
+        about: vec![
+            LabelledText::new("goal", "Send mails in the background"),
+            LabelledText::new("because", "43 gate_decided block, so: the task needs a person"),
+            LabelledText::new("because", "42 hook_finished tests at stop blocked"),
+        ],
         facts: vec![
             fact(38, "turn_started", Tone::Plain, "", false),
             fact(40, "turn_finished", Tone::Plain, "agent: The queue drains now.", true),

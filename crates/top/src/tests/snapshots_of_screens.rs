@@ -72,7 +72,7 @@ fn session_page_with_turn_shows_live_text() {
 #[test]
 fn why_page_shows_facts_with_evidence() {
     check_screen("why", |screen| {
-        screen.type_text("wjjj ");
+        screen.type_text("wjjjjjj ");
     });
 }
 

@@ -8,6 +8,7 @@ use super::{commands, dialogs};
 use crate::event::TopRequest;
 use crate::model::TopModel;
 use crate::page::{ScreenPage, ScreenTab, ViewData};
+use crate::row::RowTarget;
 use crate::screens;
 
 pub fn apply_key(model: &mut TopModel, key: KeyEvent) -> Vec<TopRequest> {
@@ -115,6 +116,7 @@ fn open_target(model: &mut TopModel) -> Vec<TopRequest> {
     };
     match page {
         Some(page) if page != state.page => open_page(model, page),
+        None if matches!(state.target(), Some(RowTarget::Text(_))) => go_to_cause(model),
         _ => {
             toggle_fold(model);
             Vec::new()
@@ -143,7 +145,7 @@ fn go_to_cause(model: &mut TopModel) -> Vec<TopRequest> {
     match cause {
         Some(cause) if model.current_mut().move_to_target(&cause) => model.scroll_to_cursor(),
         Some(_) => model.show_message(Tone::Warning, "its cause is not on this page: the log (6) has every event"),
-        None => model.show_message(Tone::Warning, "no cause is known: u goes from an event to its cause"),
+        None => {}
     }
     Vec::new()
 }

@@ -83,10 +83,6 @@ fn apply_loaded(model: &mut TopModel, query: &ViewQuery, loaded: Result<ViewData
         model.show_error(&error);
     }
     model.rebuild_rows();
-    if is_first && query.page == ScreenPage::Log {
-        model.current_mut().move_to_edge(true);
-        model.scroll_to_cursor();
-    }
     if is_first && let ScreenPage::Task(id) = &query.page {
         model.current_mut().move_to_target(&RowTarget::Task(id.clone()));
         model.scroll_to_cursor();

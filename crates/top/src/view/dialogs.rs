@@ -49,7 +49,7 @@ pub fn draw_dialog(dialog: &DialogState, colors: ColorMode, area: Rect, frame: &
     let typed = dialog.input().map(|input| (rows.len(), add_input_rows(input, room, &mut rows)));
     if dialog.input().is_some() {
         let keys = if matches!(dialog, DialogState::Answer { .. }) { "↑↓ choose · " } else { "" };
-        rows.push(DialogRow::new(Tone::Faint, format!("{keys}Enter sends · Esc closes, and keeps the text")));
+        rows.push(DialogRow::new(Tone::Faint, format!("{keys}Enter sends · Esc keeps the text")));
     }
     let height = u16::try_from(rows.len() + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(1));
     let place = Rect {

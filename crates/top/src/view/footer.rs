@@ -10,6 +10,7 @@ use crate::dialog::DialogState;
 use crate::model::TopModel;
 use crate::page::ScreenPage;
 use crate::palette::ColorMode;
+use crate::row::RowTarget;
 
 /// A key and what it does.
 pub type KeyHint = (&'static str, &'static str);
@@ -61,9 +62,10 @@ fn list_page_keys(model: &TopModel) -> Vec<KeyHint> {
     }
     if state.target().is_some() {
         let folds = matches!(state.page, ScreenPage::Session(_) | ScreenPage::Why(_) | ScreenPage::Change(_));
-        keys.push(("Enter", if folds { "fold" } else { "open" }));
+        let links = matches!((&state.page, state.target()), (ScreenPage::Why(_), Some(RowTarget::Text(_))));
+        keys.push(("Enter", if folds && !links { "fold" } else { "open" }));
     }
-    if subject.session.is_some() {
+    if subject.session.is_some() && !subject.is_over {
         keys.extend([("s", "say"), ("c", "cancel")]);
     }
     if subject.task.is_some() && !matches!(state.page, ScreenPage::Change(_)) {

@@ -28,6 +28,10 @@ use crate::palette::ColorMode;
 /// Draws the program.
 pub fn view(model: &TopModel, colors: ColorMode, frame: &mut Frame<'_>) {
     let area = frame.area();
+    if (area.width, area.height) != model.size {
+        // The terminal has another size by now; the event about it is on its way.
+        return;
+    }
     if model.is_too_small() {
         let said = format!("too small: windlass top needs {}×{}", MIN_SIZE.0, MIN_SIZE.1);
         for (row, line) in text::wrap_to_width(&said, area.width.into(), area.width.into()).iter().enumerate() {
@@ -44,7 +48,7 @@ pub fn view(model: &TopModel, colors: ColorMode, frame: &mut Frame<'_>) {
     draw_tab_bar(model, colors, Rect { height: 2, ..area }, frame.buffer_mut());
     rows::draw_page(model, colors, page, frame.buffer_mut());
     if side_width > 0 {
-        let side = Rect { x: page.right(), width: side_width, ..page };
+        let side = Rect { x: area.right() - side_width, width: side_width, ..page };
         rows::draw_side_pane(model, colors, side, frame.buffer_mut());
     } else if live_height > 0 {
         rows::draw_live_text(model, colors, Rect { y: page.bottom(), height: live_height, ..page }, frame.buffer_mut());
@@ -82,8 +86,21 @@ fn draw_tab_bar(model: &TopModel, colors: ColorMode, area: Rect, buffer: &mut Bu
     let line = "─".repeat(area.width.into());
     buffer.set_string(area.x, area.y + 1, line, colors.border_style());
     let title = format!(" {} ", describe_page(model));
-    let title = text::fit_to_width(&title, usize::from(area.width.saturating_sub(4)));
+    let hidden = describe_hidden_rows(model);
+    let hidden_width = u16::try_from(text::display_width(&hidden)).unwrap_or_default();
+    let at = area.right().saturating_sub(hidden_width + 1);
+    buffer.set_string(at, area.y + 1, hidden, colors.tone_style(Tone::Plain));
+    let title = text::fit_to_width(&title, usize::from(area.width.saturating_sub(4 + hidden_width)));
     buffer.set_string(area.x + 1, area.y + 1, title, colors.tone_style(Tone::Name));
+}
+
+/// Describes how many rows are above and below those on the screen.
+fn describe_hidden_rows(model: &TopModel) -> String {
+    let state = model.current();
+    let below = state.rows.len().saturating_sub(state.top + usize::from(model.pane_heights().0));
+    let count = |mark: &str, rows: usize| if rows > 0 { format!(" {mark}{rows}") } else { String::new() };
+    let hidden = format!("{}{}", count("↑", state.top), count("↓", below));
+    if hidden.is_empty() { hidden } else { format!("{hidden} ") }
 }
 
 fn describe_page(model: &TopModel) -> String {

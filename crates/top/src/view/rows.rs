@@ -38,13 +38,6 @@ fn draw_rows(state: &PageState, top: usize, cursor: Option<usize>, colors: Color
             buffer.set_style(place, colors.cursor_style());
         }
     }
-    // How much is above and below.
-    let hidden = state.rows.len().saturating_sub(top + usize::from(area.height));
-    if hidden > 0 && area.height > 1 {
-        let mark = format!(" ↓{hidden}");
-        let at = area.right().saturating_sub(u16::try_from(text::display_width(&mark)).unwrap_or_default());
-        buffer.set_string(at, area.bottom() - 1, mark, colors.tone_style(Tone::Faint));
-    }
 }
 
 fn draw_row(row: &ScreenRow, colors: ColorMode, area: Rect, buffer: &mut Buffer) {
