@@ -15,6 +15,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
+use crossterm::event::Event;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::{Failure, FailureCode, FrontEnd, Notice, SilentFrontEnd, environment, hints, runner_settings};
 use windlass_config::Config;
@@ -118,34 +121,51 @@ fn install_signal_handlers(
                 Ok(()) => TopEvent::Continued,
                 Err(_) => TopEvent::Ended,
             },
-            // The reader of keys reports the new size.
-            signals::SignalEvent::Resized => return,
+            signals::SignalEvent::Resized => match terminal.size() {
+                Ok((columns, rows)) => TopEvent::Resized(columns, rows),
+                Err(_) => return,
+            },
         };
         let _ = events.send(event);
     })
 }
 
-/// Sends keys, pasted text and sizes.
+/// Sends keys and pasted text until the terminal is gone.
 fn spawn_key_reader(events: &Sender<TopEvent>) -> io::Result<()> {
-    use crossterm::event::Event;
     let sender = events.clone();
     let read = move || {
-        loop {
-            let event = match crossterm::event::read() {
-                Ok(Event::Key(key)) => TopEvent::Key(key),
-                Ok(Event::Paste(text)) => TopEvent::Paste(text),
-                Ok(Event::Resize(columns, rows)) => TopEvent::Resized(columns, rows),
-                Ok(Event::Mouse(_) | Event::FocusGained | Event::FocusLost) => continue,
-                // The terminal is gone.
-                Err(_) => TopEvent::Ended,
-            };
-            let is_end = matches!(event, TopEvent::Ended);
-            if sender.send(event).is_err() || is_end {
-                return;
-            }
-        }
+        while await_input() && forward_keys(&sender).is_ok() {}
+        // Without a receiver, the program ends anyway.
+        let _ = sender.send(TopEvent::Ended);
     };
     spawn_thread("keys", events, read)
+}
+
+/// Waits for input. Returns false if the terminal is gone, which `crossterm` would not notice.
+fn await_input() -> bool {
+    let stdin = rustix::stdio::stdin();
+    loop {
+        let mut watched = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut watched, None) {
+            Ok(_) => return !watched[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL),
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Sends the keys that have arrived.
+fn forward_keys(events: &Sender<TopEvent>) -> io::Result<()> {
+    while crossterm::event::poll(Duration::ZERO)? {
+        let event = match crossterm::event::read()? {
+            Event::Key(key) => TopEvent::Key(key),
+            Event::Paste(text) => TopEvent::Paste(text),
+            // Signals report the size.
+            Event::Resize(..) | Event::Mouse(_) | Event::FocusGained | Event::FocusLost => continue,
+        };
+        events.send(event).map_err(|_| io::ErrorKind::BrokenPipe)?;
+    }
+    Ok(())
 }
 
 /// Sends an event for each commit, and the time.

@@ -75,7 +75,7 @@ impl ScreenTerminal {
     /// Forgets what is on the screen, so that the next frame draws everything.
     pub fn clear(&self) -> io::Result<()> {
         let mut terminal = self.lock_terminal();
-        if IS_ENTERED.load(Ordering::SeqCst) { terminal.clear() } else { Ok(()) }
+        if IS_ENTERED.load(Ordering::SeqCst) { forget_contents(&mut terminal) } else { Ok(()) }
     }
 
     /// Gives the terminal back, before the process stops or ends.
@@ -88,7 +88,7 @@ impl ScreenTerminal {
     pub fn enter_again(&self) -> io::Result<()> {
         let mut terminal = self.lock_terminal();
         enter_screen()?;
-        terminal.clear()
+        forget_contents(&mut terminal)
     }
 
     /// Returns whether the terminal shows the screen. A defect in any thread has given it back.
@@ -105,6 +105,12 @@ impl Drop for ScreenTerminal {
     fn drop(&mut self) {
         leave_screen();
     }
+}
+
+/// Clears the terminal. `Terminal::clear` would ask it for the cursor, and wait for an answer that the reader of keys takes.
+fn forget_contents(terminal: &mut Terminal<ScreenBackend>) -> io::Result<()> {
+    let size = terminal.size()?;
+    terminal.resize(size.into())
 }
 
 /// Opens the terminal past the buffer of standard output, which the main thread holds.

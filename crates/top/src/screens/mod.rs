@@ -123,7 +123,7 @@ fn state_mark(state: &str) -> &'static str {
         "completed" => "✓",
         "failed" => "✗",
         "blocked" => "!",
-        "ready" => "○",
+        "ready" | "needs_continuation" => "○",
         "created" | "deleted" => "·",
         _ => "●",
     }

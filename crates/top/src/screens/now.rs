@@ -35,7 +35,7 @@ pub fn add_rows(list: &mut RowList, view: &NowView, context: RowContext<'_>) {
     if !view.next.is_empty() {
         list.push_heading("Next");
         for summary in &view.next {
-            list.push(task::summary_row(summary, context));
+            list.push(task::summary_row(summary, task::MIN_STATE_COLUMNS, context));
         }
     }
     let counts: Vec<String> = view.counts.iter().map(|count| format!("{} {}", count.count, count.state)).collect();

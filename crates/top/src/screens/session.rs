@@ -45,7 +45,8 @@ pub fn describe_progress(session: &SessionSummary) -> String {
 
 pub fn add_timeline_rows(list: &mut RowList, timeline: &SessionTimeline, context: RowContext<'_>) {
     let session = &timeline.session;
-    let head = ScreenRow::default().with(session.tone, format!("{} ", tone_mark(session.tone)));
+    let mark = if session.is_running { "●" } else { tone_mark(session.tone) };
+    let head = ScreenRow::default().with(session.tone, format!("{mark} "));
     let head = head.with(Tone::Name, &session.name).with(session.tone, format!("  {}", session.state));
     let ended = session.ended_at.unwrap_or(context.now);
     let ran = u64::try_from(ended.saturating_sub(session.started_at)).unwrap_or_default();
@@ -86,11 +87,15 @@ fn add_group_rows(list: &mut RowList, group: &TimelineGroup, is_last: bool, cont
     let took = u64::try_from(ended.saturating_sub(group.started_at)).unwrap_or_default();
     let tone = if has_failure { Tone::Bad } else { Tone::Strong };
     let row = ScreenRow::new(Some(target)).with(tone, format!("{}{title}", fold_mark(is_open)));
-    let row = if is_open { row } else { row.with(Tone::Faint, format!("  {} items", group.items.len())) };
+    let row = if is_open { row } else { row.with(Tone::Faint, format!("  {}", count_items(group.items.len()))) };
     list.push(row.with_right(Tone::Faint, time_format::format_millis(took)));
     for item in group.items.iter().filter(|_| is_open) {
         add_item_rows(list, item, context);
     }
+}
+
+fn count_items(count: usize) -> String {
+    if count == 1 { "1 item".to_owned() } else { format!("{count} items") }
 }
 
 /// Returns whether an item is a failure, or a hook that blocks.

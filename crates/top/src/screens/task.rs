@@ -9,9 +9,18 @@ use super::{RowContext, first_line, state_mark};
 use crate::page::RowSubject;
 use crate::row::{RowList, RowTarget, ScreenRow};
 
+/// The columns of a state. Long ones are cut on a narrow terminal.
+pub const MIN_STATE_COLUMNS: usize = 9;
+const MAX_STATE_COLUMNS: usize = 18;
+/// The width from which lists have room for long states and ages.
+const WIDE_LIST: u16 = 90;
+
 pub fn add_list_rows(list: &mut RowList, page: &TaskPage, context: RowContext<'_>) {
+    let most = if context.width >= WIDE_LIST { MAX_STATE_COLUMNS } else { MIN_STATE_COLUMNS };
+    let columns = page.tasks.iter().map(|task| task.state.len()).max().unwrap_or_default();
+    let columns = columns.clamp(MIN_STATE_COLUMNS, most);
     for task in &page.tasks {
-        list.push(summary_row(task, context));
+        list.push(summary_row(task, columns, context));
     }
     if page.tasks.is_empty() {
         list.push_note(Tone::Faint, "no open tasks; / completed lists what is done, windlass task add adds one");
@@ -22,17 +31,17 @@ pub fn add_list_rows(list: &mut RowList, page: &TaskPage, context: RowContext<'_
 }
 
 /// Returns the row of a task in a list.
-pub fn summary_row(task: &TaskSummary, context: RowContext<'_>) -> ScreenRow {
+pub fn summary_row(task: &TaskSummary, state_columns: usize, context: RowContext<'_>) -> ScreenRow {
     let row = ScreenRow::new(Some(RowTarget::Task(task.id.clone())))
         .with(task.tone, format!("{} ", state_mark(&task.state)))
         .with(Tone::Name, format!("{:<4} ", task.id))
-        .with_column(task.tone, &task.state, 9)
+        .with_column(task.tone, &task.state, state_columns)
         .with(Tone::Faint, format!(" P{} ", task.priority))
         .with(Tone::Plain, first_line(&task.goal));
     let mut right = Vec::new();
     right.extend(task.has_change.then(|| "±".to_owned()));
     right.extend((task.open_dependencies > 0).then(|| format!("waits for {}", task.open_dependencies)));
-    right.extend((context.width >= 90).then(|| context.age(task.updated_at)));
+    right.extend((context.width >= WIDE_LIST).then(|| context.age(task.updated_at)));
     if right.is_empty() { row } else { row.with_right(Tone::Faint, right.join("  ")) }
 }
 

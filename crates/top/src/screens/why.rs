@@ -45,6 +45,7 @@ fn add_fact_rows(list: &mut RowList, fact: &WhyFactView, context: RowContext<'_>
     let before = format!("{mark}{clock}{:>4} ", fact.seq);
     let indent = " ".repeat(before.chars().count());
     let room = list.width.saturating_sub(indent.len()).max(10);
+    let said = if is_open { &fact.sentence } else { first_line(&fact.sentence) };
     let sentence = if fact.sentence.is_empty() { fact.kind.clone() } else { format!("{} {said}", fact.kind) };
     for (number, row) in windlass_text::wrap_to_width(&sentence, room, room).into_iter().enumerate() {
         let before = if number == 0 { &before } else { &indent };

@@ -166,6 +166,7 @@ fn answer_key_in_task_list_opens_answers_of_that_task() {
     let mut screen = TestScreen::start_with((60, 20), |query| match super::sample_data(query) {
         ViewData::Task(mut details, graph) => {
             details.answers = vec!["retry".to_owned()];
+            details.task.id = "T3".to_owned();
             ViewData::Task(details, graph)
         }
         other => other,
