@@ -145,7 +145,7 @@ fn refused_answer_shows_error_and_keeps_text() {
     watched.await_screen(|screen| screen.contains("Answer T2"));
     world.run_ok(&["answer", "T2", "retry"]);
     watched.type_keys("Blue\r");
-    let screen = watched.await_screen(|screen| screen.lines().last().is_some_and(|line| line.contains("T2 is ready")));
+    let screen = watched.await_screen(|screen| screen.lines().last().is_some_and(|line| line.contains("it is ready")));
     assert!(screen.contains("> Blue"), "{screen}");
     watched.type_keys("\x03");
     check_restored(&mut watched, "0");
@@ -155,7 +155,7 @@ fn refused_answer_shows_error_and_keeps_text() {
 fn start_waiting_run(world: &TestWorld) -> Child {
     world.make_pipe("started");
     world.make_pipe("go");
-    let agent = "cat > prompt.txt; test -e begun && exec echo '<promise>COMPLETE</promise>'; touch begun
+    let agent = "cat > prompt.txt; test -e begun && { echo '<promise>COMPLETE</promise>'; exit; }; touch begun
         echo 'I look at the pump first.'; echo > started; cat go; echo '<promise>COMPLETE</promise>'";
     world.write("agent.sh", agent);
     let words = ["run", "--task", "T1", "--agent", "command:sh agent.sh"];

@@ -115,7 +115,8 @@ fn install_signal_handlers(
     signals::install_handlers(&RunControl::new(), move |signal| {
         // Without a receiver, the program ends anyway.
         let event = match signal {
-            signals::SignalEvent::End(_) => TopEvent::Ended,
+            signals::SignalEvent::End(1) => TopEvent::Ended,
+            signals::SignalEvent::End(_) => return end_process(&terminal),
             signals::SignalEvent::Stopping | signals::SignalEvent::Quitting => return terminal.leave(),
             signals::SignalEvent::Continued => match terminal.enter_again() {
                 Ok(()) => TopEvent::Continued,
@@ -128,6 +129,13 @@ fn install_signal_handlers(
         };
         let _ = events.send(event);
     })
+}
+
+/// Ends the process that has not ended at the first signal: its terminal takes nothing.
+fn end_process(terminal: &ScreenTerminal) {
+    terminal.abandon();
+    // What waits is recovered from the log, as after any kill.
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
 }
 
 /// Sends keys and pasted text until the terminal is gone.

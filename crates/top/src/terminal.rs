@@ -19,6 +19,7 @@ use crossterm::terminal::{
 use crossterm::{execute, queue};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::model::TopModel;
 use crate::palette::ColorMode;
@@ -84,6 +85,17 @@ impl ScreenTerminal {
         leave_screen();
     }
 
+    /// Gives the terminal back at once, also while a frame waits for a terminal that takes nothing.
+    pub fn abandon(&self) {
+        let stdout = rustix::stdio::stdout();
+        let mut watched = [PollFd::new(&stdout, PollFlags::OUT)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match poll(&mut watched, Some(&now)) {
+            Ok(1) => leave_screen(),
+            _ => drop(disable_raw_mode()),
+        }
+    }
+
     /// Takes the terminal again, after the process was continued.
     pub fn enter_again(&self) -> io::Result<()> {
         let mut terminal = self.lock_terminal();
@@ -128,10 +140,10 @@ fn leave_screen() {
     if !IS_ENTERED.swap(false, Ordering::SeqCst) {
         return;
     }
+    let _ = disable_raw_mode();
     // The terminal may be closed; there is nothing left to restore then.
     if let Ok(mut output) = open_output() {
         let _ = execute!(output, EndSynchronizedUpdate, DisableBracketedPaste, LeaveAlternateScreen, Show);
         let _ = output.flush();
     }
-    let _ = disable_raw_mode();
 }

@@ -89,7 +89,9 @@ fn add_group_rows(list: &mut RowList, group: &TimelineGroup, is_last: bool, cont
     let row = ScreenRow::new(Some(target)).with(tone, format!("{}{title}", fold_mark(is_open)));
     let row = if is_open { row } else { row.with(Tone::Faint, format!("  {}", count_items(group.items.len()))) };
     list.push(row.with_right(Tone::Faint, time_format::format_millis(took)));
-    for item in group.items.iter().filter(|_| is_open) {
+    // Some events have no words; the log has them.
+    let has_words = |item: &&TimelineItem| item.kind != TimelineItemKind::Event || !item.title.is_empty();
+    for item in group.items.iter().filter(has_words).filter(|_| is_open) {
         add_item_rows(list, item, context);
     }
 }
