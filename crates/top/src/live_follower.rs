@@ -28,11 +28,10 @@ impl LiveFollower {
         let mut session: Option<String> = None;
         loop {
             session = match session {
-                Some(name) => match open().map_err(drop).and_then(|opened| self.follow_session(&opened, &name)) {
-                    Ok(next) => next,
-                    // The store cannot be read, or the session is over.
-                    Err(()) => None,
-                },
+                // Without a store, or when the session is over, the next wish is waited for.
+                Some(name) => {
+                    open().map_err(drop).and_then(|opened| self.follow_session(&opened, &name)).unwrap_or_default()
+                }
                 None => match self.wanted.recv() {
                     Ok(wanted) => wanted,
                     Err(_) => return,

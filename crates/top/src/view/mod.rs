@@ -25,6 +25,9 @@ use crate::model::{MIN_SIZE, TopModel};
 use crate::page::{ScreenPage, ScreenTab};
 use crate::palette::ColorMode;
 
+/// The width from which the names of all screens fit.
+const FULL_TAB_WIDTH: u16 = 48;
+
 /// Draws the program.
 pub fn view(model: &TopModel, colors: ColorMode, frame: &mut Frame<'_>) {
     let area = frame.area();
@@ -74,7 +77,10 @@ fn draw_tab_bar(model: &TopModel, colors: ColorMode, area: Rect, buffer: &mut Bu
             false => colors.tone_style(Tone::Plain),
         };
         spans.push(Span::styled(format!(" {} ", number + 1), colors.tone_style(Tone::Faint)));
-        spans.push(Span::styled(tab.title(), style));
+        // A narrow terminal has room for the name of the screen that is shown.
+        if tab == current || area.width >= FULL_TAB_WIDTH {
+            spans.push(Span::styled(tab.title(), style));
+        }
     }
     let tabs = Line::from(spans);
     let width = u16::try_from(tabs.width()).unwrap_or(u16::MAX);

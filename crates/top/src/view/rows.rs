@@ -18,7 +18,7 @@ const RIGHT_GAP: usize = 1;
 /// Draws the rows of the page from the first one on the screen.
 pub fn draw_page(model: &TopModel, colors: ColorMode, area: Rect, buffer: &mut Buffer) {
     let state = model.current();
-    draw_rows(state, state.top, Some(state.cursor), colors, area, buffer);
+    draw_rows(state, PaneFocus::Page, colors, area, buffer);
     if let (None, Some(error)) = (&state.data, &state.error) {
         let room = usize::from(area.width.saturating_sub(4));
         let lines = text::wrap_to_width(&error.message, room, room);
@@ -30,10 +30,18 @@ pub fn draw_page(model: &TopModel, colors: ColorMode, area: Rect, buffer: &mut B
     }
 }
 
-fn draw_rows(state: &PageState, top: usize, cursor: Option<usize>, colors: ColorMode, area: Rect, buffer: &mut Buffer) {
+/// The pane whose rows are drawn. Only the page has a cursor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PaneFocus {
+    Page,
+    Side,
+}
+
+fn draw_rows(state: &PageState, focus: PaneFocus, colors: ColorMode, area: Rect, buffer: &mut Buffer) {
+    let top = if focus == PaneFocus::Page { state.top } else { 0 };
     for (at, place) in (top..state.rows.len()).zip(area.rows()) {
         draw_row(&state.rows[at], colors, place, buffer);
-        let is_current = cursor == Some(at) && state.rows[at].target.is_some();
+        let is_current = focus == PaneFocus::Page && state.cursor == at && state.rows[at].target.is_some();
         if is_current {
             buffer.set_style(place, colors.cursor_style());
         }
@@ -66,7 +74,7 @@ pub fn draw_side_pane(model: &TopModel, colors: ColorMode, area: Rect, buffer: &
     let inner = Rect { x: area.x + 2, width: area.width.saturating_sub(2), ..area };
     match (&model.current().page, &model.side) {
         (ScreenPage::Session(_), _) => draw_live_lines(model, inner, buffer),
-        (_, Some(side)) => draw_rows(side, 0, None, colors, inner, buffer),
+        (_, Some(side)) => draw_rows(side, PaneFocus::Side, colors, inner, buffer),
         (_, None) => {}
     }
 }
