@@ -32,9 +32,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "agents", "app", "bridge", "config", "engine", "expr", "hooks", "mcp", "process", "runner", "store",
-            "text", "tools", "vcs", "web",
+            "text", "tools", "top", "vcs", "web",
         ],
     ),
+    ("top", &["app", "config", "engine", "hooks", "process", "runner", "store", "text"]),
     ("web", &["app", "config", "engine", "hooks", "mcp", "process", "runner", "store", "text", "tools"]),
 ];
 

@@ -80,6 +80,7 @@ mod test_specification_examples;
 mod test_summary;
 mod test_task;
 mod test_tools;
+mod test_top;
 mod test_trust;
 mod test_types;
 mod test_untrusted;

@@ -200,7 +200,10 @@ fn secret_in_protected_file_name_is_redacted() {
         let words = ["run", "--trust", "--agent", "command:agent"];
         let ran = repo.world.run_with_variable(("API_KEY", "hunter2-abc"), &words);
         assert_eq!(ran.code, if named.is_some() { 4 } else { 0 }, "{script}\n{ran}");
-        assert!(named.is_none_or(|named| ran.stdout.contains(&format!("by a person: {named}\n"))), "{script}\n{ran}");
+        assert!(
+            named.is_none_or(|named| ran.stdout.contains(&format!("in this session: {named}\n"))),
+            "{script}\n{ran}"
+        );
         let log = repo.world.run_ok(&["events", "--json"]);
         assert!(!log.contains("hunter2-abc") && !ran.to_string().contains("hunter2-abc"), "{script}\n{log}");
     }
@@ -218,7 +221,7 @@ fn ignored_protected_file_is_compared_with_worktree_not_project_directory() {
         repo.world.write("again", "");
         let ran = repo.run_ready_tasks();
         assert_eq!(ran.code, code, "{script}\n{ran}");
-        assert_eq!(ran.stdout.contains("by a person: tests/local.key\n"), code == 4, "{script}\n{ran}");
+        assert_eq!(ran.stdout.contains("in this session: tests/local.key\n"), code == 4, "{script}\n{ran}");
         assert_eq!(repo.events_of_type("workspace_opened").len(), 2, "{ran}");
     }
 }
@@ -234,5 +237,5 @@ fn pattern_added_after_work_began_compares_kept_files_with_the_commit() {
     repo.world.write(".windlass/config.yaml", CONFIG);
     let ran = repo.run_ready_tasks();
     assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stdout.contains("by a person: gate.sh\n"), "{ran}");
+    assert!(ran.stdout.contains("in this session: gate.sh\n"), "{ran}");
 }

@@ -52,7 +52,7 @@ fn server_notification_is_retried_with_same_idempotency_key() {
     assert_eq!(second.header("authorization"), "bearer s3cret");
     let expected = json!({
         "text": "Done: Mend the pump", "session": "pump", "ending": "completed", "reason": "", "goal": "Mend the pump",
-        "iterations": 1, "project": world.directory.to_string_lossy(),
+        "answer_url": "", "iterations": 1, "project": world.directory.to_string_lossy(),
     });
     assert_eq!((first.body, second.body), (expected.clone(), expected));
     assert!(server.is_idle());

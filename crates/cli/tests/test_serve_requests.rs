@@ -196,7 +196,7 @@ fn tools_of_agents_are_served_over_mcp_to_programs_that_manage() {
     assert_eq!(send("", &initialize, &[]).status, 401);
     assert_eq!(send(&answer, &initialize, &[]).status, 403);
     let opened = send(&manage, &initialize, &[]);
-    assert_eq!(opened.json()["result"]["serverInfo"]["name"], "windlass", "{}", opened.text);
+    assert!(opened.text.contains("\"serverInfo\":{\"name\":\"windlass\""), "{}", opened.text);
     let session = [format!("Mcp-Session-Id: {}", opened.header("mcp-session-id"))];
     let call =
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "task_list", "arguments": {}}});

@@ -177,8 +177,8 @@ fn say_without_a_unique_running_session_is_refused() {
     hint: `windlass status` shows the sessions and who runs them
     [1 refused]
     ");
-    assert_snapshot!(world.expect_failure(&["say", "hello", "--session", "mend"]), @"
-    error: there is no session `mend`
+    assert_snapshot!(world.expect_failure(&["say", "hello", "--session", "bend"]), @"
+    error: there is no session `bend`
     hint: `windlass session list` names them all
     [1 not_found]
     ");

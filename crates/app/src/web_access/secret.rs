@@ -5,7 +5,7 @@ use std::fmt::{self, Debug};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::{Failure, execution};
+use crate::{Failure, FailureCode, environment};
 
 /// A random secret of 128 bits, in hexadecimal digits.
 #[derive(Clone, PartialEq, Eq)]
@@ -14,7 +14,9 @@ pub struct Secret(String);
 impl Secret {
     /// Makes a new secret.
     pub fn generate() -> Result<Self, Failure> {
-        execution::random_u128().map(|number| Self(format!("{number:032x}")))
+        let number = environment::random_u128()
+            .map_err(|error| Failure::new(FailureCode::System, "cannot get random bytes").with_cause(error))?;
+        Ok(Self(format!("{number:032x}")))
     }
 
     pub fn text(&self) -> &str {

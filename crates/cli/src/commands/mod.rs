@@ -24,6 +24,7 @@ mod session;
 mod status;
 mod task;
 mod tool;
+mod top;
 mod trust;
 mod why;
 mod workflow;
@@ -104,6 +105,8 @@ pub enum Command {
     Backup(backup::Args),
     /// Serve the web page of the project
     Serve(serve::Args),
+    /// Watch and steer agents in the terminal
+    Top(top::Args),
     /// Serve the tools over the Model Context Protocol (MCP)
     ///
     /// For agents that drive themselves: over standard input and output for one client, or over streamable HTTP for
@@ -161,6 +164,7 @@ pub fn run_command(context: &CommandContext, command: Command, out: &mut Output)
         Command::Agent(args) => return agent::run_scripted_agent(context, args, out),
         Command::Hook(args) => return hook::run_agent_hook(context, args, out),
         Command::Serve(args) => return serve::run_serve(&context, args, out),
+        Command::Top(args) => return top::run_top_screen(context, args, out),
         Command::Mcp(args) => return mcp::run_mcp_server(context, args, out),
         Command::Demo(args) => return demo::run_demo(args, out),
 

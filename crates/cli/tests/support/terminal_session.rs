@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use vt100::Parser;
 
 use super::TestWorld;
@@ -83,6 +83,17 @@ impl TerminalSession {
     /// Returns whether the cursor is visible, and its row and column.
     pub fn cursor(&self) -> (bool, (u16, u16)) {
         (!self.parser.screen().hide_cursor(), self.parser.screen().cursor_position())
+    }
+
+    /// Returns whether the alternate screen is shown, which leaves what was before it.
+    pub fn is_alternate_screen(&self) -> bool {
+        self.parser.screen().alternate_screen()
+    }
+
+    /// Returns whether the terminal echoes, and passes on whole lines, as a shell expects it.
+    pub fn has_line_mode(&self) -> bool {
+        let modes = tcgetattr(&self.master).unwrap();
+        modes.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
     /// Reads until the screen meets a condition.

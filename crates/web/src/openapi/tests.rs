@@ -1,3 +1,5 @@
+//! The generated files: the description of the API, its page, and the types of the web page.
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 

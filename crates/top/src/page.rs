@@ -1,0 +1,120 @@
+//! The pages of the program, and what each shows.
+
+use windlass_app::views::{
+    ChangeDetails, ChangeSummary, LogPage, NowView, SessionPage, SessionTimeline, TaskDetails, TaskGraphView, TaskPage,
+    WhyView,
+};
+
+/// A screen of the tab bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScreenTab {
+    Now,
+    Tasks,
+    Session,
+    Why,
+    Change,
+    Log,
+}
+
+impl ScreenTab {
+    pub const ALL: [Self; 6] = [Self::Now, Self::Tasks, Self::Session, Self::Why, Self::Change, Self::Log];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Now => "Now",
+            Self::Tasks => "Tasks",
+            Self::Session => "Session",
+            Self::Why => "Why",
+            Self::Change => "Change",
+            Self::Log => "Log",
+        }
+    }
+
+    /// Returns the screen that is this many screens further.
+    pub fn step(self, by: usize) -> Self {
+        let at = Self::ALL.iter().position(|tab| *tab == self).unwrap_or_default();
+        Self::ALL[(at + by) % Self::ALL.len()]
+    }
+}
+
+/// A page: a screen and its subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScreenPage {
+    Now,
+    Tasks,
+    Task(String),
+    Sessions,
+    Session(String),
+    /// The explanation of a task, session, hook or conversation; without a name, a page that asks for one.
+    Why(Option<String>),
+    Changes,
+    Change(String),
+    Log,
+}
+
+impl ScreenPage {
+    pub fn tab(&self) -> ScreenTab {
+        match self {
+            Self::Now => ScreenTab::Now,
+            Self::Tasks | Self::Task(_) => ScreenTab::Tasks,
+            Self::Sessions | Self::Session(_) => ScreenTab::Session,
+            Self::Why(_) => ScreenTab::Why,
+            Self::Changes | Self::Change(_) => ScreenTab::Change,
+            Self::Log => ScreenTab::Log,
+        }
+    }
+
+    /// Returns whether the filter is part of the query, so that it also finds what was not loaded.
+    pub fn filters_in_store(&self) -> bool {
+        matches!(self, Self::Tasks | Self::Log)
+    }
+}
+
+/// What a page needs from the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ViewQuery {
+    pub page: ScreenPage,
+    pub filter: String,
+}
+
+/// The contents of a page.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ViewData {
+    Now(NowView),
+    Tasks(TaskPage),
+    Task(Box<TaskDetails>, TaskGraphView),
+    Sessions(SessionPage),
+    Session(SessionTimeline),
+    Why(WhyView),
+    /// Nothing to load.
+    Empty,
+    Changes(Vec<ChangeSummary>),
+    Change(Box<ChangeDetails>),
+    Log(LogPage),
+}
+
+/// The task and the session that a row is about, for commands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RowSubject {
+    pub task: Option<String>,
+    pub session: Option<String>,
+    /// The answers that a person can give now; absent where a view does not tell.
+    pub answers: Option<Vec<String>>,
+    /// The question, in one line.
+    pub question: String,
+    pub can_merge: bool,
+    /// The session has ended.
+    pub is_over: bool,
+}
+
+impl RowSubject {
+    /// Returns the subject's name for an answer: the session that asks, or the task.
+    pub fn answer_name(&self) -> Option<&str> {
+        self.task.as_deref().or(self.session.as_deref())
+    }
+
+    /// Returns the name for an explanation, with the narrowest meaning.
+    pub fn why_name(&self) -> Option<&str> {
+        self.task.as_deref().or(self.session.as_deref())
+    }
+}

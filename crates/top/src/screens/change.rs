@@ -1,0 +1,136 @@
+//! Changes: the list, and one change with its checks and its diff by file.
+
+use windlass_app::tone::Tone;
+use windlass_app::views::{ChangeDetails, ChangeSummary, CheckResult, DiffLineKind, FileDiff, FileDiffStatus};
+use windlass_text as text;
+
+use super::{RowContext, first_line, fold_mark, tone_mark};
+use crate::page::RowSubject;
+use crate::row::{RowList, RowTarget, ScreenRow};
+
+/// The changed lines up to which all files of a diff are open at first.
+const MAX_OPEN_LINES: u64 = 400;
+
+pub fn add_list_rows(list: &mut RowList, changes: &[ChangeSummary], context: RowContext<'_>) {
+    for change in changes {
+        let row = ScreenRow::new(Some(RowTarget::Change(change.task.clone())))
+            .with(change.tone, "± ")
+            .with(Tone::Name, format!("{:<4} ", change.task))
+            .with(Tone::Plain, first_line(&change.goal));
+        list.push(row.with_right(Tone::Faint, context.age(change.opened_at)));
+        list.push_wrapped(None, "       ", Tone::Faint, &describe_change(change));
+    }
+    if changes.is_empty() {
+        list.push_note(Tone::Faint, "no open changes; a task with a worktree opens one when its gates pass");
+    }
+}
+
+fn describe_change(change: &ChangeSummary) -> String {
+    let count = |number: u32, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+    let url = change.url.as_ref().map(|url| format!(" · {url}")).unwrap_or_default();
+    let (commits, files) = (count(change.commits, "commit"), count(change.files, "file"));
+    format!("{} → {} · {commits} · {files}{url}", change.branch, change.base)
+}
+
+pub fn add_detail_rows(list: &mut RowList, details: &ChangeDetails, context: RowContext<'_>) {
+    let change = &details.change;
+    let head = ScreenRow::default().with(Tone::Name, format!("{} ", change.task)).with(change.tone, &change.state);
+    let head = if details.can_merge { head.with(Tone::Good, "  m merges it") } else { head };
+    list.push(head.with_right(Tone::Faint, context.age(change.opened_at)));
+    list.push_wrapped(None, "", Tone::Strong, &change.goal);
+    list.push_wrapped(None, "", Tone::Faint, &describe_change(change));
+    for (number, notice) in details.notices.iter().enumerate() {
+        let (label, text) = notice.split_once(": ").unwrap_or(("", notice));
+        list.push_labelled(Some(&RowTarget::Text(number)), label, text);
+    }
+    if !details.checks.is_empty() {
+        list.push_heading("Checks");
+    }
+    for (number, check) in details.checks.iter().enumerate() {
+        add_check_rows(list, number, check, context);
+    }
+    let (added, removed) =
+        details.file_diffs.iter().fold((0, 0), |(added, removed), file| (added + file.added, removed + file.removed));
+    list.push_heading(&format!("Files ({})", details.file_diffs.len()));
+    let opens_all = added + removed <= MAX_OPEN_LINES;
+    for (number, file) in details.file_diffs.iter().enumerate() {
+        add_file_rows(list, number, file, opens_all, context);
+    }
+    if details.is_cut {
+        list.push_note(Tone::Warning, &format!("… the diff is cut: windlass change show {} --diff", change.task));
+    }
+}
+
+fn add_check_rows(list: &mut RowList, number: usize, check: &CheckResult, context: RowContext<'_>) {
+    let target = RowTarget::Check(number);
+    let has_more = !check.output.is_empty();
+    let is_open = has_more && (check.tone == Tone::Bad) != context.is_toggled(&target);
+    let message = check.message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
+    let row = ScreenRow::new(Some(target.clone()))
+        .with(Tone::Faint, if has_more { fold_mark(is_open) } else { "  " })
+        .with(check.tone, format!("{} ", tone_mark(check.tone)))
+        .with(Tone::Plain, format!("{} ", check.hook))
+        .with(check.tone, format!("{}{message}", check.outcome));
+    list.push(row.with_right(Tone::Faint, &check.gate));
+    for line in check.output.iter().filter(|_| is_open) {
+        list.push_wrapped(Some(&target), "    │ ", Tone::Plain, line);
+    }
+}
+
+fn add_file_rows(list: &mut RowList, number: usize, file: &FileDiff, opens_all: bool, context: RowContext<'_>) {
+    let target = RowTarget::File(number);
+    let is_open = opens_all != context.is_toggled(&target);
+    let (mark, tone) = match file.status {
+        FileDiffStatus::Added => ("A", Tone::Good),
+        FileDiffStatus::Modified => ("M", Tone::Name),
+        FileDiffStatus::Deleted => ("D", Tone::Bad),
+        FileDiffStatus::Renamed => ("R", Tone::Name),
+        FileDiffStatus::Binary => ("B", Tone::Warning),
+        FileDiffStatus::TooLarge => ("…", Tone::Warning),
+    };
+    let row = ScreenRow::new(Some(target.clone()))
+        .with(Tone::Faint, fold_mark(is_open))
+        .with(tone, format!("{mark} "))
+        .with(Tone::Strong, &file.path);
+    list.push(row.with_right(Tone::Faint, format!("+{} -{}", file.added, file.removed)));
+    let hunks = file.hunks.iter().filter(|_| is_open);
+    for hunk in hunks {
+        list.push_wrapped(Some(&target), "", Tone::Name, &hunk.header);
+        for line in &hunk.lines {
+            let (sign, tone) = match line.kind {
+                DiffLineKind::Context => (' ', Tone::Plain),
+                DiffLineKind::Added => ('+', Tone::Good),
+                DiffLineKind::Removed => ('-', Tone::Bad),
+            };
+            let at = line.new_line.or(line.old_line).unwrap_or_default();
+            add_diff_line(list, &target, &format!("{at:>5} "), tone, &format!("{sign}{}", line.text));
+        }
+    }
+}
+
+/// Adds a line of a diff. Its tabs become columns, and what is too long is continued below.
+fn add_diff_line(list: &mut RowList, target: &RowTarget, before: &str, tone: Tone, line: &str) {
+    let room = list.width.saturating_sub(before.len()).max(10);
+    let line = line.replace('\t', "    ");
+    for (number, row) in text::wrap_to_width(&line, room, room).into_iter().enumerate() {
+        let before = if number == 0 { before.to_owned() } else { " ".repeat(before.len()) };
+        list.push(ScreenRow::new(Some(target.clone())).with(Tone::Faint, before).with(tone, row));
+    }
+}
+
+pub fn find_list_subject(changes: &[ChangeSummary], target: Option<&RowTarget>) -> RowSubject {
+    let Some(RowTarget::Change(task)) = target else { return RowSubject::default() };
+    let change = changes.iter().find(|change| change.task == *task);
+    change.map(|change| RowSubject { task: Some(change.task.clone()), ..RowSubject::default() }).unwrap_or_default()
+}
+
+pub fn find_detail_subject(details: &ChangeDetails) -> RowSubject {
+    RowSubject {
+        task: Some(details.change.task.clone()),
+        session: None,
+        answers: Some(details.answers.clone()),
+        question: details.change.goal.clone(),
+        can_merge: details.can_merge,
+        is_over: false,
+    }
+}

@@ -1,0 +1,95 @@
+//! Why: the facts that decided something, oldest first, each with its evidence.
+
+use windlass_app::tone::Tone;
+use windlass_app::views::{LabelledText, WhyFactView, WhyView};
+
+use super::{RowContext, first_line, fold_mark, format_clock};
+use crate::page::RowSubject;
+use crate::row::{RowList, RowTarget, ScreenRow};
+
+/// The lines of evidence that a decision shows without being opened.
+const MAX_SHORT_EVIDENCE: usize = 2;
+
+pub fn add_rows(list: &mut RowList, view: &WhyView, context: RowContext<'_>) {
+    let head = ScreenRow::default().with(Tone::Strong, format!("{} ", view.kind)).with(Tone::Name, &view.name);
+    list.push(head.with(view.tone, format!("  {}", view.state)));
+    for (number, about) in view.about.iter().enumerate() {
+        // A cause is told in full among the facts.
+        let said = if parse_cause(about).is_some() { first_line(&about.text) } else { &about.text };
+        list.push_labelled(Some(&RowTarget::Text(number)), &about.label, said);
+    }
+    if let Some(command) = &view.next_command {
+        list.push_labelled(Some(&RowTarget::Text(view.about.len())), "next", command);
+    }
+    list.push(ScreenRow::default());
+    if view.omitted > 0 {
+        list.push_note(Tone::Faint, &format!("… {} older facts are left out", view.omitted));
+    }
+    for fact in &view.facts {
+        add_fact_rows(list, fact, context);
+    }
+}
+
+pub fn add_empty_rows(list: &mut RowList) {
+    list.push_note(Tone::Plain, "Why explains a task or a session.");
+    list.push_note(Tone::Faint, "Select one on another screen and press w, or press / and type its name.");
+}
+
+fn add_fact_rows(list: &mut RowList, fact: &WhyFactView, context: RowContext<'_>) {
+    let target = RowTarget::Event(fact.seq);
+    let is_open = context.is_toggled(&target);
+    let has_more = fact.evidence.len() > MAX_SHORT_EVIDENCE || !fact.details.is_empty() || fact.cause_seq.is_some();
+    let tone = if fact.is_decision { fact.tone } else { Tone::Faint };
+    let mark = if has_more { fold_mark(is_open) } else { "  " };
+    let clock = if context.width >= 80 { format!("{} ", format_clock(fact.at)) } else { String::new() };
+    let before = format!("{mark}{clock}{:>4} ", fact.seq);
+    let indent = " ".repeat(before.chars().count());
+    let room = list.width.saturating_sub(indent.len()).max(10);
+    let said = if is_open { &fact.sentence } else { first_line(&fact.sentence) };
+    let sentence = if fact.sentence.is_empty() { fact.kind.clone() } else { format!("{} {said}", fact.kind) };
+    for (number, row) in windlass_text::wrap_to_width(&sentence, room, room).into_iter().enumerate() {
+        let before = if number == 0 { &before } else { &indent };
+        list.push(ScreenRow::new(Some(target.clone())).with(Tone::Faint, before).with(tone, row));
+    }
+    let shown = if is_open { fact.evidence.len() } else { MAX_SHORT_EVIDENCE };
+    let before = format!("{indent}│ ");
+    for line in fact.evidence.iter().take(shown).filter(|_| is_open || fact.is_decision) {
+        list.push_wrapped(Some(&target), &before, Tone::Plain, line);
+    }
+    if !is_open {
+        return;
+    }
+    for detail in &fact.details {
+        list.push_wrapped(Some(&target), &before, Tone::Faint, detail);
+    }
+    if let Some(cause) = fact.cause_seq {
+        list.push_wrapped(Some(&target), &before, Tone::Faint, &format!("caused by event {cause}; u goes there"));
+    }
+}
+
+/// Returns the event that a line about the subject names as a cause.
+pub fn find_named_event(view: &WhyView, number: usize) -> Option<u64> {
+    parse_cause(view.about.get(number)?)
+}
+
+/// Parses the position of an event from a line such as `because  42 task_blocked …`.
+fn parse_cause(about: &LabelledText) -> Option<u64> {
+    let is_cause = about.label == "because";
+    about.text.split_whitespace().next().filter(|_| is_cause)?.parse().ok()
+}
+
+/// Returns the position of the cause of a fact.
+pub fn find_cause(view: &WhyView, seq: u64) -> Option<u64> {
+    view.facts.iter().find(|fact| fact.seq == seq)?.cause_seq
+}
+
+pub fn find_subject(view: &WhyView) -> RowSubject {
+    let is_session = view.kind == "session";
+    let last_task = || view.facts.iter().rev().find_map(|fact| fact.task.clone());
+    let last_session = || view.facts.iter().rev().find_map(|fact| fact.session.clone());
+    RowSubject {
+        task: if view.kind == "task" { Some(view.name.clone()) } else { last_task() },
+        session: if is_session { Some(view.name.clone()) } else { last_session() },
+        ..RowSubject::default()
+    }
+}

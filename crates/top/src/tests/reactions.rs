@@ -1,0 +1,331 @@
+//! The reaction to keys, commits and answers of other threads.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::TestScreen;
+use crate::event::{ErrorLine, LiveUpdate, StoreCommand, TopEvent, TopRequest};
+use crate::page::{ScreenPage, ViewData, ViewQuery};
+use crate::row::RowTarget;
+use crate::update::{start, update};
+
+fn control(letter: char) -> TopEvent {
+    TopEvent::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL))
+}
+
+fn refusal(message: &str, hint: &str) -> ErrorLine {
+    ErrorLine { message: message.to_owned(), hint: Some(hint.to_owned()), is_error: true }
+}
+
+fn footer(screen: &TestScreen) -> String {
+    screen.draw().lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn cursor_skips_headings_and_stays_in_list() {
+    let mut screen = TestScreen::start((60, 20));
+    let visited: Vec<Option<RowTarget>> = (0..6)
+        .map(|_| {
+            let target = screen.model.current().target().cloned();
+            screen.press(KeyCode::Down);
+            target
+        })
+        .collect();
+    let expected = [
+        RowTarget::Waiting("T3".to_owned()),
+        RowTarget::Waiting("T2".to_owned()),
+        RowTarget::Session("fix-the-login-3757e17e".to_owned()),
+        RowTarget::Task("T4".to_owned()),
+        RowTarget::Task("T5".to_owned()),
+        RowTarget::Task("T5".to_owned()),
+    ];
+    assert_eq!(visited, expected.map(Some));
+}
+
+#[test]
+fn enter_opens_page_and_escape_returns_to_cursor() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.press(KeyCode::Down);
+    screen.press(KeyCode::Enter);
+    assert_eq!(screen.model.current().page, ScreenPage::Change("T2".to_owned()));
+    screen.press(KeyCode::Esc);
+    assert_eq!(screen.model.current().page, ScreenPage::Now);
+    assert_eq!(screen.model.current().target(), Some(&RowTarget::Waiting("T2".to_owned())));
+    screen.press(KeyCode::Backspace);
+    assert_eq!(screen.model.current().page, ScreenPage::Now, "there is nothing before the first page");
+}
+
+#[test]
+fn tab_visits_every_screen_and_returns() {
+    let mut screen = TestScreen::start((60, 20));
+    let mut visited = Vec::new();
+    for _ in 0..6 {
+        screen.press(KeyCode::Tab);
+        visited.push(screen.model.current().page.tab().title());
+    }
+    assert_eq!(visited, ["Tasks", "Session", "Why", "Change", "Log", "Now"]);
+    screen.press(KeyCode::BackTab);
+    assert_eq!(screen.model.current().page, ScreenPage::Log);
+}
+
+#[test]
+fn answer_is_sent_with_choice_and_text() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.type_text("a");
+    screen.press(KeyCode::Down);
+    screen.type_text("use q and j");
+    screen.press(KeyCode::Enter);
+    let text = Some("use q and j".to_owned());
+    let command = StoreCommand::Answer { subject: "T3".to_owned(), answer: "retry".to_owned(), text };
+    assert_eq!(screen.take_requests(), [TopRequest::Execute(command.clone())]);
+    screen.press(KeyCode::Enter);
+    assert_eq!(screen.take_requests(), [], "a command is sent once");
+    screen.apply(TopEvent::CommandEnded(command, Ok(())));
+    assert_eq!(screen.model.dialog, None);
+    assert_eq!(footer(&screen), "answered T3: retry");
+}
+
+#[test]
+fn refused_answer_keeps_dialog_and_text() {
+    let mut screen = TestScreen::start((80, 24));
+    screen.type_text("a");
+    screen.type_text("a long story");
+    screen.press(KeyCode::Enter);
+    let Some(TopRequest::Execute(command)) = screen.take_requests().pop() else { panic!("a command") };
+    let error = refusal("T3 is claimed", "`windlass task show T3` shows by whom");
+    screen.apply(TopEvent::CommandEnded(command, Err(error)));
+    assert!(screen.draw().contains("> a long story"), "{}", screen.draw());
+    assert_eq!(footer(&screen), "T3 is claimed · `windlass task show T3` shows by whom");
+}
+
+#[test]
+fn closed_dialog_keeps_text_until_it_is_sent() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.type_text("jjs");
+    screen.type_text("mind the gap");
+    screen.press(KeyCode::Esc);
+    screen.press(KeyCode::Esc);
+    screen.type_text("s");
+    assert!(screen.draw().contains("> mind the gap"), "{}", screen.draw());
+    screen.press(KeyCode::Enter);
+    let Some(TopRequest::Execute(command)) = screen.take_requests().pop() else { panic!("a command") };
+    screen.apply(TopEvent::CommandEnded(command, Ok(())));
+    screen.type_text("s");
+    assert!(!screen.draw().contains("mind the gap"), "{}", screen.draw());
+}
+
+#[test]
+fn pasted_lines_are_text_and_no_keys() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.apply(TopEvent::Paste("q\ny\n".to_owned()));
+    assert_eq!(screen.take_requests(), [], "a paste outside of a dialog does nothing");
+    screen.type_text("jjs");
+    screen.apply(TopEvent::Paste("one\r\ntwo\n".to_owned()));
+    assert_eq!(screen.take_requests(), []);
+    screen.press(KeyCode::Enter);
+    let session = "fix-the-login-3757e17e".to_owned();
+    let said = StoreCommand::Say { session, text: "one\ntwo\n".to_owned() };
+    assert_eq!(screen.take_requests(), [TopRequest::Execute(said)]);
+}
+
+#[test]
+fn cancel_asks_before_it_ends_session() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.type_text("jjc");
+    screen.press(KeyCode::Enter);
+    assert_eq!(screen.take_requests(), [], "Enter is no yes");
+    screen.type_text("n");
+    assert_eq!((screen.take_requests(), &screen.model.dialog), (vec![], &None));
+    screen.type_text("cy");
+    let session = "fix-the-login-3757e17e".to_owned();
+    assert_eq!(screen.take_requests(), [TopRequest::Execute(StoreCommand::CancelSession { session, reason: None })]);
+}
+
+#[test]
+fn merge_asks_where_change_can_be_merged() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.type_text("m");
+    assert!(footer(&screen).starts_with("no change that can be merged"), "{}", footer(&screen));
+    screen.type_text("jmy");
+    let merge = StoreCommand::MergeChange { task: "T2".to_owned() };
+    assert_eq!(screen.take_requests(), [TopRequest::Execute(merge)]);
+}
+
+#[test]
+fn notice_of_command_stays_beside_its_success() {
+    let mut screen = TestScreen::start((100, 20));
+    screen.type_text("jmy");
+    let Some(TopRequest::Execute(command)) = screen.take_requests().pop() else { panic!("a command") };
+    let notice = ErrorLine { message: "warning: the hook `chat` failed".to_owned(), hint: None, is_error: false };
+    screen.apply(TopEvent::Notice(notice));
+    screen.apply(TopEvent::CommandEnded(command, Ok(())));
+    assert_eq!(footer(&screen), "merged the change of T2 · warning: the hook `chat` failed");
+}
+
+#[test]
+fn answer_key_in_task_list_opens_answers_of_that_task() {
+    let mut screen = TestScreen::start_with((60, 20), |query| match super::sample_data(query) {
+        ViewData::Task(mut details, graph) => {
+            details.answers = vec!["retry".to_owned()];
+            details.task.id = "T3".to_owned();
+            ViewData::Task(details, graph)
+        }
+        other => other,
+    });
+    screen.type_text("2ja");
+    assert_eq!(screen.model.current().page, ScreenPage::Task("T3".to_owned()));
+    assert!(screen.draw().contains("▸ retry"), "{}", screen.draw());
+}
+
+#[test]
+fn quit_asks_only_while_command_runs() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.type_text("jmyq");
+    assert_eq!(screen.take_requests().len(), 1, "only the merge");
+    screen.type_text("n");
+    screen.type_text("qy");
+    assert_eq!(screen.take_requests(), [TopRequest::Quit]);
+    let mut screen = TestScreen::start((60, 20));
+    screen.type_text("q");
+    assert_eq!(screen.take_requests(), [TopRequest::Quit]);
+}
+
+#[test]
+fn control_keys_suspend_redraw_and_quit_also_in_dialogs() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.type_text("jjs");
+    for letter in ['z', 'l', 'c'] {
+        screen.apply(control(letter));
+    }
+    assert_eq!(screen.take_requests(), [TopRequest::Suspend, TopRequest::Redraw, TopRequest::Quit]);
+}
+
+#[test]
+fn commit_during_load_loads_once_more() {
+    let mut screen = TestScreen::start((60, 20));
+    let mut requests = update(&mut screen.model, TopEvent::Committed);
+    let Some(TopRequest::Load(query)) = requests.pop() else { panic!("a query") };
+    for _ in 0..5 {
+        assert_eq!(update(&mut screen.model, TopEvent::Committed), [], "a query is under way");
+    }
+    let data = ViewData::Now(super::samples::now_view());
+    let again = update(&mut screen.model, TopEvent::Loaded(query.clone(), Box::new(Ok(data.clone()))));
+    assert_eq!(again, [TopRequest::Load(query.clone())]);
+    assert_eq!(update(&mut screen.model, TopEvent::Loaded(query, Box::new(Ok(data)))), []);
+}
+
+#[test]
+fn failed_load_keeps_rows_and_shows_error() {
+    let mut screen = TestScreen::start((60, 20));
+    let rows = screen.model.current().rows.clone();
+    let mut requests = update(&mut screen.model, TopEvent::Committed);
+    let Some(TopRequest::Load(query)) = requests.pop() else { panic!("a query") };
+    let error = refusal("the store is damaged", "`windlass doctor` repairs it");
+    screen.apply(TopEvent::Loaded(query, Box::new(Err(error))));
+    assert_eq!(screen.model.current().rows, rows);
+    assert_eq!(footer(&screen), "the store is damaged · `windlass doctor` repairs it");
+}
+
+#[test]
+fn filter_of_tasks_is_part_of_query_and_escape_removes_it() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.type_text("2/mail");
+    screen.press(KeyCode::Enter);
+    let page = ScreenPage::Tasks;
+    assert_eq!(screen.loaded.last(), Some(&ViewQuery { page: page.clone(), filter: "mail".to_owned() }));
+    screen.press(KeyCode::Esc);
+    assert_eq!(screen.loaded.last(), Some(&ViewQuery { page: page.clone(), filter: String::new() }));
+    assert_eq!(screen.model.current().page, page);
+}
+
+#[test]
+fn filter_of_rows_keeps_matching_rows() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.type_text("/ROTATE");
+    let rows: Vec<String> = screen.model.current().rows.iter().map(|row| row.plain_text()).collect();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    screen.press(KeyCode::Esc);
+    assert!(screen.model.current().rows.len() > 10);
+}
+
+#[test]
+fn filter_words_choose_states_types_and_tasks() {
+    let query = crate::view_loader::parse_task_query("blocked Login form");
+    assert_eq!(query.states, [windlass_engine::TaskState::Blocked]);
+    assert_eq!(query.text.as_deref(), Some("Login form"));
+    let (query, words) = crate::view_loader::parse_log_query("t3 hook_finished Blocked");
+    assert_eq!(query.task, Some("T3".parse().unwrap()));
+    assert_eq!(query.types, ["hook_finished".parse().unwrap()]);
+    assert_eq!(words, ["blocked"]);
+}
+
+#[test]
+fn session_is_followed_while_it_is_shown() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.type_text("jj");
+    screen.press(KeyCode::Enter);
+    let name = "fix-the-login-3757e17e".to_owned();
+    assert_eq!(screen.take_requests(), [TopRequest::Follow(Some(name.clone()))]);
+    screen.apply(TopEvent::Live(LiveUpdate::TurnStarted(name.clone())));
+    screen.apply(TopEvent::Live(LiveUpdate::Lines("another".to_owned(), vec!["no".to_owned()])));
+    screen.apply(TopEvent::Live(LiveUpdate::Lines(name, vec!["yes".to_owned()])));
+    assert_eq!(screen.model.live.lines, ["yes"]);
+    screen.press(KeyCode::Esc);
+    assert_eq!(screen.take_requests(), [TopRequest::Follow(None)]);
+    assert!(screen.model.live.lines.is_empty());
+}
+
+#[test]
+fn wide_task_list_loads_task_under_cursor() {
+    let mut screen = TestScreen::start((160, 40));
+    screen.type_text("2j");
+    let loaded: Vec<&ScreenPage> = screen.loaded.iter().map(|query| &query.page).collect();
+    let task = |id: &str| ScreenPage::Task(id.to_owned());
+    assert_eq!(loaded, [&ScreenPage::Now, &ScreenPage::Tasks, &task("T1"), &task("T3")]);
+}
+
+#[test]
+fn cursor_stays_at_its_item_when_rows_change() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.type_text("2jj");
+    assert_eq!(screen.model.current().target(), Some(&RowTarget::Task("T4".to_owned())));
+    screen.data = |_| {
+        let mut page = super::samples::task_page();
+        page.tasks.remove(0);
+        ViewData::Tasks(page)
+    };
+    screen.apply(TopEvent::Committed);
+    assert_eq!(screen.model.current().target(), Some(&RowTarget::Task("T4".to_owned())));
+}
+
+#[test]
+fn cause_key_goes_to_event_that_caused_it() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.type_text("wG");
+    assert!(screen.model.current_mut().move_to_target(&RowTarget::Event(42)));
+    screen.type_text("u");
+    assert_eq!(screen.model.current().target(), Some(&RowTarget::Event(40)));
+    screen.type_text("g");
+    assert_eq!(screen.model.current().target(), Some(&RowTarget::Text(0)));
+    screen.type_text("j");
+    screen.press(KeyCode::Enter);
+    assert_eq!(screen.model.current().target(), Some(&RowTarget::Event(43)));
+}
+
+#[test]
+fn resized_terminal_keeps_cursor_on_screen() {
+    let mut screen = TestScreen::start((100, 30));
+    screen.press(KeyCode::Char('G'));
+    for size in [(60, 12), (40, 10), (200, 60), (39, 9), (60, 20)] {
+        screen.apply(TopEvent::Resized(size.0, size.1));
+        let (state, height) = (screen.model.current(), usize::from(screen.model.pane_heights().0));
+        assert!(state.top <= state.cursor && (state.cursor < state.top + height || height < 8), "{size:?}");
+    }
+    assert_eq!(screen.model.current().target(), Some(&RowTarget::Task("T5".to_owned())));
+}
+
+#[test]
+fn start_requests_home_screen_only() {
+    let mut model = crate::model::TopModel::new("shop".to_owned(), (60, 20), 0);
+    let query = ViewQuery { page: ScreenPage::Now, filter: String::new() };
+    assert_eq!(start(&mut model), [TopRequest::Load(query)]);
+}

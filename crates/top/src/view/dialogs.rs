@@ -1,0 +1,133 @@
+//! Dialogs over the page.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::widgets::{Block, Clear, Widget};
+use windlass_app::tone::Tone;
+use windlass_text as text;
+
+use super::footer::keep_end;
+use crate::dialog::DialogState;
+use crate::line_editor::LineEditor;
+use crate::palette::ColorMode;
+
+/// The widest dialog, and the most rows of its question and its text.
+const MAX_DIALOG_WIDTH: u16 = 76;
+const MAX_QUESTION_ROWS: usize = 6;
+const MAX_INPUT_ROWS: usize = 5;
+
+/// A row of a dialog.
+struct DialogRow {
+    text: String,
+    tone: Tone,
+    is_chosen: bool,
+}
+
+impl DialogRow {
+    fn new(tone: Tone, text: impl Into<String>) -> Self {
+        Self { text: text.into(), tone, is_chosen: false }
+    }
+}
+
+/// Draws a dialog in the middle of the lower part, so that the question behind it stays visible.
+pub fn draw_dialog(dialog: &DialogState, colors: ColorMode, area: Rect, frame: &mut Frame<'_>) {
+    let width = area.width.saturating_sub(4).min(MAX_DIALOG_WIDTH);
+    let room = usize::from(width.saturating_sub(4));
+    let (title, mut rows) = match dialog {
+        DialogState::Filter { .. } => return,
+        DialogState::Answer { subject, question, answers, chosen, .. } => {
+            (format!(" Answer {} ", text::clean_line(subject)), answer_rows(question, answers, *chosen, room))
+        }
+        DialogState::Say { session, .. } => (format!(" Say to {} ", text::clean_line(session)), Vec::new()),
+        DialogState::Confirm { question, .. } | DialogState::Quit { question } => {
+            let mut rows = wrap_rows(question, room);
+            rows.push(DialogRow::new(Tone::Plain, ""));
+            rows.push(DialogRow::new(Tone::Strong, "y yes   n no"));
+            (" Sure? ".to_owned(), rows)
+        }
+    };
+    let typed = dialog.input().map(|input| (rows.len(), add_input_rows(input, room, &mut rows)));
+    if dialog.input().is_some() {
+        let keys = if matches!(dialog, DialogState::Answer { .. }) { "↑↓ choose · " } else { "" };
+        rows.push(DialogRow::new(Tone::Faint, format!("{keys}Enter sends · Esc keeps the text")));
+    }
+    let height = u16::try_from(rows.len() + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(1));
+    let place = Rect {
+        x: area.x + (area.width - width) / 2,
+        y: area.y + area.height.saturating_sub(height + 1),
+        width,
+        height,
+    };
+    Clear.render(place, frame.buffer_mut());
+    let title = text::fit_to_width(&title, room);
+    Block::bordered().border_style(colors.border_style()).title(title).render(place, frame.buffer_mut());
+    let inner = Rect { x: place.x + 2, y: place.y + 1, width: width.saturating_sub(4), height: height - 2 };
+    for (row, line) in rows.iter().zip(inner.rows()) {
+        let style = if row.is_chosen { colors.cursor_style() } else { colors.tone_style(row.tone) };
+        frame.buffer_mut().set_stringn(line.x, line.y, &row.text, room, style);
+    }
+    if let Some((first, (row, column))) = typed {
+        let (row, column) = (u16::try_from(first + row).unwrap_or_default(), u16::try_from(column).unwrap_or_default());
+        if row < inner.height {
+            frame.set_cursor_position((inner.x + column.min(inner.width), inner.y + row));
+        }
+    }
+}
+
+fn wrap_rows(said: &str, room: usize) -> Vec<DialogRow> {
+    let rows = said.lines().flat_map(|line| text::wrap_to_width(line, room, room));
+    rows.take(MAX_QUESTION_ROWS).map(|row| DialogRow::new(Tone::Plain, row)).collect()
+}
+
+fn answer_rows(question: &str, answers: &[String], chosen: usize, room: usize) -> Vec<DialogRow> {
+    let mut rows = wrap_rows(question, room);
+    rows.push(DialogRow::new(Tone::Plain, ""));
+    for (number, answer) in answers.iter().enumerate() {
+        let mark = if number == chosen { "▸ " } else { "  " };
+        let row = format!("{mark}{:<12} {}", text::clean_line(answer), describe_answer(answer));
+        rows.push(DialogRow { text: text::fit_to_width(&row, room), tone: Tone::Plain, is_chosen: number == chosen });
+    }
+    rows.push(DialogRow::new(Tone::Plain, ""));
+    rows
+}
+
+fn describe_answer(answer: &str) -> &'static str {
+    match answer {
+        "continue" => "the agent works on, with your text",
+        "retry" => "back to ready, from the start",
+        "ignore-hook" => "pass the hook that blocks, once",
+        "approve" => "take the work as it is",
+        "reject" => "the task fails",
+        _ => "",
+    }
+}
+
+/// Adds the text that is typed, and returns the row and the column of the cursor in it.
+fn add_input_rows(input: &LineEditor, room: usize, rows: &mut Vec<DialogRow>) -> (usize, usize) {
+    let (before, after) = input.split_at_cursor();
+    let (before, after) = (text::clean_line(&before).into_owned(), text::clean_line(&after).into_owned());
+    let line_room = room.saturating_sub(2).max(2);
+    // The end before the cursor is always shown, with as much of the rest as fits.
+    let shown = keep_end(&before, line_room * MAX_INPUT_ROWS - 1);
+    let mut lines = vec![String::new()];
+    let (mut cursor, mut is_after) = ((0, 0), false);
+    for c in shown.chars().map(Some).chain([None]).chain(after.chars().map(Some)) {
+        let Some(c) = c else {
+            is_after = true;
+            cursor = (lines.len() - 1, lines.last().map_or(0, |line| text::display_width(line)));
+            continue;
+        };
+        let line = lines.last_mut().expect("there is a first one");
+        if text::display_width(line) + text::display_width(c.encode_utf8(&mut [0; 4])) > line_room {
+            if is_after && lines.len() == MAX_INPUT_ROWS {
+                break;
+            }
+            lines.push(String::new());
+        }
+        lines.last_mut().expect("there is a first one").push(c);
+    }
+    for (number, line) in lines.iter().enumerate() {
+        rows.push(DialogRow::new(Tone::Strong, format!("{}{line}", if number == 0 { "> " } else { "  " })));
+    }
+    (cursor.0, cursor.1 + 2)
+}
