@@ -272,8 +272,8 @@ fn unknown_subject_is_reported_not_found_with_hint() {
     hint: `windlass task list --all` shows every task
     [1 not_found]
     ");
-    assert_snapshot!(world.expect_failure(&["why", "mend-the-pomp"]), @"
-    error: `mend-the-pomp` is no task, session, conversation, stop hook or series of iterations
+    assert_snapshot!(world.expect_failure(&["why", "mend-the-pomp-e01275de"]), @"
+    error: `mend-the-pomp-e01275de` is no task, session, conversation, stop hook or series of iterations
     hint: did you mean `mend-the-pump-e01275de`?
     [1 not_found]
     ");

@@ -19,9 +19,9 @@ use axum::response::{IntoResponse, Response};
 use windlass_app::web_access::{Role, Viewer};
 
 use crate::error::RequestError;
-use crate::mcp::MCP_PATH;
 use crate::peer;
-use crate::server::ServerState;
+use crate::state::ServerState;
+use crate::tool_route::MCP_PATH;
 
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
     connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \

@@ -21,7 +21,7 @@ use windlass_process::RunControl;
 use crate::body::JsonBody;
 use crate::error::RequestError;
 use crate::read::{Answer, MaybeViewer};
-use crate::server::ServerState;
+use crate::state::ServerState;
 use crate::write::run_command;
 
 type Server = State<Arc<ServerState>>;

@@ -28,7 +28,10 @@ mod pool;
 mod read;
 mod routes;
 mod server;
+mod state;
 mod stream;
+mod tool_route;
 mod write;
 
-pub use server::{ServerOptions, TlsFiles, WebServer, WebServerHandle};
+pub use server::{WebServer, WebServerHandle};
+pub use state::{ServerOptions, TlsFiles};

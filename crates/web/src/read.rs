@@ -9,12 +9,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_app::context::OpenedProject;
 use windlass_app::views::{self, LogQuery, TaskQuery};
-use windlass_app::web_access::{LinkedQuestion, Role};
+use windlass_app::web_access::{LinkedQuestion, Role, Viewer};
 use windlass_engine::TaskId;
 
 use crate::error::RequestError;
 use crate::guard::LoggedIn;
-use crate::server::ServerState;
+use crate::state::ServerState;
 
 /// The usual and the largest number of rows.
 const DEFAULT_ROWS: usize = 100;
@@ -55,9 +55,16 @@ async fn read_view<T: Send + 'static>(
     state.pool().run(|opened| view(opened)).await.map(Json)
 }
 
+/// Describes a viewer and the project.
+pub fn describe_viewer(state: &ServerState, viewer: Viewer) -> ViewerInfo {
+    let (project, project_path) = state.project.clone();
+    let (head, version) = (state.head.borrow().0, env!("CARGO_PKG_VERSION").to_owned());
+    ViewerInfo { name: viewer.name, role: viewer.role, project, project_path, version, head }
+}
+
 pub async fn get_viewer(State(state): Server, viewer: MaybeViewer) -> Answer<ViewerInfo> {
     let LoggedIn { viewer, .. } = require_viewer(viewer)?;
-    state.describe_viewer(viewer).await.map(Json)
+    Ok(Json(describe_viewer(&state, viewer)))
 }
 
 pub async fn get_now(State(state): Server, viewer: MaybeViewer) -> Answer<views::NowView> {

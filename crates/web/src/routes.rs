@@ -7,7 +7,8 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use axum::routing::{any, get, post};
 
-use crate::server::ServerState;
+use crate::state::ServerState;
+use crate::tool_route::MCP_PATH;
 use crate::{guard, hook_actions, mcp, openapi, page, read, stream, write};
 
 /// The largest body of a request.
@@ -48,7 +49,7 @@ pub fn build_router(state: Arc<ServerState>) -> Router {
         .route("/questions/{token}", get(read::get_question).post(write::answer_question));
     Router::new()
         .nest("/api", api)
-        .route(mcp::MCP_PATH, any(mcp::serve_tools))
+        .route(MCP_PATH, any(mcp::serve_tools))
         .route("/app.js", get(page::serve_script))
         .route("/app.css", get(page::serve_style))
         .fallback(get(page::serve_index))

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -20,19 +20,17 @@ use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use windlass_app::context::CommandContext;
-use windlass_app::web_access::{AccessRecords, Viewer};
+use windlass_app::web_access::AccessRecords;
 use windlass_app::{Failure, FailureCode, hints, runner_settings};
 use windlass_config::Config;
 use windlass_engine::Seq;
-use windlass_hooks::SecretMask;
 use windlass_process::RunControl;
 use windlass_store::Store;
 
-use crate::error::RequestError;
-use crate::mcp::{ToolRoute, build_tool_route};
 use crate::pool::StorePool;
-use crate::read::ViewerInfo;
 use crate::routes::build_router;
+use crate::state::{ServerOptions, ServerState, TlsFiles};
+use crate::tool_route::build_tool_route;
 
 /// The most connections at a time.
 const MAX_CONNECTIONS: usize = 512;
@@ -43,25 +41,6 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_BLOCKING_THREADS: usize = 16;
 /// The interval at which the watch of the log looks whether the server ends.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-
-/// The files of a TLS certificate and its key, in PEM.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsFiles {
-    pub certificate: PathBuf,
-    pub key: PathBuf,
-}
-
-/// How a server is reached.
-#[derive(Debug, Clone)]
-pub struct ServerOptions {
-    /// The address to listen at; without one, the port of the last time or any free one, for this machine only.
-    pub address: Option<SocketAddr>,
-    pub tls: Option<TlsFiles>,
-    /// A proxy in front of the server speaks TLS.
-    pub behind_proxy: bool,
-    /// Further names under which the page is opened.
-    pub hosts: Vec<String>,
-}
 
 /// A handle that ends a server.
 #[derive(Clone)]
@@ -84,72 +63,6 @@ pub struct WebServer {
     state: Arc<ServerState>,
     head: watch::Sender<Seq>,
     stop: (WebServerHandle, watch::Receiver<bool>),
-}
-
-/// What requests share.
-pub struct ServerState {
-    pool: Arc<StorePool>,
-    access: AccessRecords,
-    options: ServerOptions,
-    local: SocketAddr,
-    project: (String, String),
-    mask: Arc<SecretMask>,
-    head: watch::Receiver<Seq>,
-    tools: ToolRoute,
-}
-
-impl ServerState {
-    pub fn tools(&self) -> &ToolRoute {
-        &self.tools
-    }
-
-    pub fn pool(&self) -> &Arc<StorePool> {
-        &self.pool
-    }
-
-    pub fn access(&self) -> &AccessRecords {
-        &self.access
-    }
-
-    pub fn local_address(&self) -> SocketAddr {
-        self.local
-    }
-
-    pub fn mask(&self) -> Arc<SecretMask> {
-        self.mask.clone()
-    }
-
-    /// Returns a watch of the last position in the log.
-    pub fn watch_head(&self) -> watch::Receiver<Seq> {
-        self.head.clone()
-    }
-
-    /// Returns whether the page is opened over TLS.
-    pub fn is_encrypted(&self) -> bool {
-        self.options.tls.is_some() || self.options.behind_proxy
-    }
-
-    /// Returns whether the page may be opened under a name, with or without a port.
-    pub fn is_known_host(&self, host: &str) -> bool {
-        let name = host.strip_suffix(&format!(":{}", self.local.port())).unwrap_or(host);
-        let is_given = self.options.hosts.iter().any(|known| known.eq_ignore_ascii_case(name) || known == host);
-        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
-        is_given || name.eq_ignore_ascii_case("localhost") || address == Some(self.local.ip())
-    }
-
-    /// Returns whether an origin is the page's own.
-    pub fn is_own_origin(&self, origin: &str) -> bool {
-        let scheme = if self.is_encrypted() { "https://" } else { "http://" };
-        origin.strip_prefix(scheme).is_some_and(|host| self.is_known_host(host))
-    }
-
-    /// Describes a viewer and the project.
-    pub async fn describe_viewer(&self, viewer: Viewer) -> Result<ViewerInfo, RequestError> {
-        let head = self.head.borrow().0;
-        let (project, project_path) = self.project.clone();
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(ViewerInfo { name: viewer.name, role: viewer.role, project, project_path, version, head })
-    }
 }
 
 impl WebServer {

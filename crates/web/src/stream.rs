@@ -25,7 +25,7 @@ use windlass_store::{EventFilter, Store};
 
 use crate::error::RequestError;
 use crate::read::{MaybeViewer, require_viewer};
-use crate::server::ServerState;
+use crate::state::ServerState;
 
 /// The events that wait for a client, and how long a full queue is waited for.
 const MAX_QUEUED_EVENTS: usize = 64;

@@ -21,8 +21,8 @@ use windlass_runner::MergeChecks;
 use crate::body::JsonBody;
 use crate::error::RequestError;
 use crate::guard::LoggedIn;
-use crate::read::{Answer, MaybeViewer, ViewerInfo, find_linked_item, parse_task, require_viewer, used_link};
-use crate::server::ServerState;
+use crate::read::{Answer, MaybeViewer, describe_viewer, find_linked_item, parse_task, require_viewer, used_link};
+use crate::state::ServerState;
 
 type Server = State<Arc<ServerState>>;
 
@@ -81,7 +81,7 @@ pub async fn log_in(State(state): Server, JsonBody(body): JsonBody<LoginBody>) -
         state.access().cookie_name(),
         secret.text()
     );
-    let info: ViewerInfo = state.describe_viewer(viewer).await?;
+    let info = describe_viewer(&state, viewer);
     Ok(([(SET_COOKIE, cookie)], Json(info)).into_response())
 }
 

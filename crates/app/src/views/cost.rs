@@ -1,6 +1,7 @@
 //! Tokens and money by day, agent, task and type; durations of hooks; the time that tasks spend in each state.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -173,10 +174,10 @@ impl CostBuilder {
         }
         let Some(task) = task else { return Ok(()) };
         self.tasks.entry(task).or_default().add_turn(used);
-        if !self.type_names.contains_key(&task) {
+        if let Entry::Vacant(unknown) = self.type_names.entry(task) {
             let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
             let kind = snapshot.find_task(task).map_err(hints::view_failure)?.and_then(|task| task.kind);
-            self.type_names.insert(task, kind.map_or_else(|| "no type".to_owned(), |kind| kind.to_string()));
+            unknown.insert(kind.map_or_else(|| "no type".to_owned(), |kind| kind.to_string()));
         }
         self.types.entry(self.type_names[&task].clone()).or_default().add_turn(used);
         Ok(())

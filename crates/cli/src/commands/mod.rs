@@ -163,7 +163,7 @@ pub fn run_command(context: &CommandContext, command: Command, out: &mut Output)
         Command::Run(args) => return run::run_work_loop(context, args, out),
         Command::Agent(args) => return agent::run_scripted_agent(context, args, out),
         Command::Hook(args) => return hook::run_agent_hook(context, args, out),
-        Command::Serve(args) => return serve::run_serve(&context, args, out),
+        Command::Serve(args) => return serve::run_serve(context, args, out),
         Command::Top(args) => return top::run_top_screen(context, args, out),
         Command::Mcp(args) => return mcp::run_mcp_server(context, args, out),
         Command::Demo(args) => return demo::run_demo(args, out),

@@ -451,8 +451,7 @@ impl CommandAttempt<'_> {
             C::Call(_) => Some(()),
             C::AnswerCall { at, .. } => (at.0 > 0).then_some(()),
             C::StartSession(new) => {
-                let free =
-                    new.task.is_none_or(|task| self.model.clone().is_claimable_for_session(task, self.origin.at));
+                let free = new.task.is_none_or(|task| self.model.clone().allows_session_claim(task, self.origin.at));
                 (free && self.session(&new.name).is_none()).then_some(())
             }
             C::ResumeSession { name, dead, .. } => {

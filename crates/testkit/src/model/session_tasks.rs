@@ -43,7 +43,7 @@ fn may_continue_session(command: &Command) -> bool {
 
 impl EngineModel {
     /// Returns whether a session may start with a task.
-    pub(super) fn is_claimable_for_session(mut self, id: TaskId, now: Timestamp) -> bool {
+    pub(super) fn allows_session_claim(mut self, id: TaskId, now: Timestamp) -> bool {
         let Some(node) = self.tasks.get_mut(&id) else { return false };
         if node.lease.is_some_and(|(_, until)| until.is_some_and(|until| until < now)) {
             (node.lease, node.phase) = (None, TaskPhase::Waiting);

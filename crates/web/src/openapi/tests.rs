@@ -1,5 +1,7 @@
 //! The generated files: the description of the API, its page, and the types of the web page.
 
+#![expect(clippy::disallowed_methods, reason = "tests read and write generated files")]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 

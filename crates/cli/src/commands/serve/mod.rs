@@ -77,10 +77,10 @@ pub fn run_serve(context: &CommandContext, args: Args, out: &mut Output) -> Resu
     refuse_agent_caller(context, &project, "serve the page")?;
     match args.command {
         Some(ServeCommand::Invite(args)) => {
-            return invite::run_invite(&project, &args, out).map(|()| 0).map_err(Into::into);
+            return invite::run_invite(&project, &args, out).map(|()| 0);
         }
         Some(ServeCommand::Question(args)) => {
-            return question::run_question(context, &args, out).map(|()| 0).map_err(Into::into);
+            return question::run_question(context, &args, out).map(|()| 0);
         }
         None => {}
     }

@@ -1,0 +1,91 @@
+//! What all requests share: the project, the logins, and the way in which the server is reached.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use windlass_app::web_access::AccessRecords;
+use windlass_engine::Seq;
+use windlass_hooks::SecretMask;
+
+use crate::pool::StorePool;
+use crate::tool_route::ToolRoute;
+
+/// The files of a TLS certificate and its key, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The address to listen at; without one, the port of the last time or any free one, for this machine only.
+    pub address: Option<SocketAddr>,
+    pub tls: Option<TlsFiles>,
+    /// A proxy in front of the server speaks TLS.
+    pub behind_proxy: bool,
+    /// Further names under which the page is opened.
+    pub hosts: Vec<String>,
+}
+
+/// What requests share.
+pub struct ServerState {
+    pub(crate) pool: Arc<StorePool>,
+    pub(crate) access: AccessRecords,
+    pub(crate) options: ServerOptions,
+    pub(crate) local: SocketAddr,
+    /// The name and the path of the project.
+    pub(crate) project: (String, String),
+    pub(crate) mask: Arc<SecretMask>,
+    pub(crate) head: watch::Receiver<Seq>,
+    pub(crate) tools: ToolRoute,
+}
+
+impl ServerState {
+    pub fn tools(&self) -> &ToolRoute {
+        &self.tools
+    }
+
+    pub fn pool(&self) -> &Arc<StorePool> {
+        &self.pool
+    }
+
+    pub fn access(&self) -> &AccessRecords {
+        &self.access
+    }
+
+    pub fn local_address(&self) -> SocketAddr {
+        self.local
+    }
+
+    pub fn mask(&self) -> Arc<SecretMask> {
+        self.mask.clone()
+    }
+
+    /// Returns a watch of the last position in the log.
+    pub fn watch_head(&self) -> watch::Receiver<Seq> {
+        self.head.clone()
+    }
+
+    /// Returns whether the page is opened over TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.options.tls.is_some() || self.options.behind_proxy
+    }
+
+    /// Returns whether the page may be opened under a name, with or without a port.
+    pub fn is_known_host(&self, host: &str) -> bool {
+        let name = host.strip_suffix(&format!(":{}", self.local.port())).unwrap_or(host);
+        let is_given = self.options.hosts.iter().any(|known| known.eq_ignore_ascii_case(name) || known == host);
+        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+        is_given || name.eq_ignore_ascii_case("localhost") || address == Some(self.local.ip())
+    }
+
+    /// Returns whether an origin is the page's own.
+    pub fn is_own_origin(&self, origin: &str) -> bool {
+        let scheme = if self.is_encrypted() { "https://" } else { "http://" };
+        origin.strip_prefix(scheme).is_some_and(|host| self.is_known_host(host))
+    }
+}
