@@ -34,7 +34,7 @@ const OPEN_PAGES: usize = 10;
 const WATCHED_TURNS: usize = 40;
 const WATCH_ROUNDS: usize = 5;
 /// An agent whose turns take a tenth of a second. Real ones take longer.
-const WATCHED_AGENT: &str = "command:cat > /dev/null; sleep 0.1; echo working";
+const WATCHED_AGENT: &str = "command:cat > /dev/null; sleep 0.1; echo step $$";
 /// A page asks for its view at most this often.
 const RELOAD_INTERVAL: Duration = Duration::from_millis(150);
 
@@ -47,6 +47,12 @@ pub fn measure(scale: BenchScale, report: &mut BenchReport) -> BenchResult<()> {
 /// A server of a project, which a drop ends.
 struct ServedPage {
     child: Child,
+    client: PageClient,
+}
+
+/// The address of a server, and the token for it.
+#[derive(Clone)]
+struct PageClient {
     host: String,
     token: String,
 }
@@ -66,9 +72,15 @@ impl ServedPage {
         let host = rest.split('"').next().unwrap_or_default().to_owned();
         let invited = command(&["serve", "invite", "bench", "--may", "manage", "--token"]).output()?;
         let token = String::from_utf8(invited.stdout)?.trim().to_owned();
-        Ok(Self { child, host, token })
+        Ok(Self { child, client: PageClient { host, token } })
     }
 
+    fn read_memory(&self) -> BenchResult<f64> {
+        Ok(memory::read_size(&self.child.id().to_string(), "VmRSS")? / MIB)
+    }
+}
+
+impl PageClient {
     /// Sends a request, whose response ends with the connection.
     fn open(&self, path: &str) -> BenchResult<TcpStream> {
         let mut stream = TcpStream::connect(&self.host)?;
@@ -88,10 +100,6 @@ impl ServedPage {
             true => Ok(()),
             false => Err(format!("{path}: {}", String::from_utf8_lossy(head)).into()),
         }
-    }
-
-    fn read_memory(&self) -> BenchResult<f64> {
-        Ok(memory::read_size(&self.child.id().to_string(), "VmRSS")? / MIB)
     }
 }
 
@@ -113,7 +121,8 @@ fn measure_large_project(scale: BenchScale, report: &mut BenchReport) -> BenchRe
     add_updates(&mut store, tasks)?;
     let events = store.head()?.0;
     let page = ServedPage::start(directory.path())?;
-    let opening = SortedDurations::measure(OPENINGS, |_| OPENING_REQUESTS.iter().try_for_each(|path| page.get(path)))?;
+    let opening =
+        SortedDurations::measure(OPENINGS, |_| OPENING_REQUESTS.iter().try_for_each(|path| page.client.get(path)))?;
     report.add_figure(
         &format!("the page opens, with {tasks} tasks and {events} events"),
         opening.format_percentiles(),
@@ -121,10 +130,10 @@ fn measure_large_project(scale: BenchScale, report: &mut BenchReport) -> BenchRe
         at_most(300.0, " ms"),
     );
     for path in VIEWS {
-        let times = SortedDurations::measure(OPENINGS, |_| page.get(path))?;
+        let times = SortedDurations::measure(OPENINGS, |_| page.client.get(path))?;
         report.add_fact(&format!("`{path}` there"), times.format_percentiles());
     }
-    let delays = measure_event_delays(&page, &mut store)?;
+    let delays = measure_event_delays(&page.client, &mut store)?;
     report.add_figure(
         "from the commit of an event to the page",
         delays.format_percentiles(),
@@ -156,7 +165,7 @@ fn add_updates(store: &mut SqliteStore, tasks: u64) -> BenchResult<()> {
     Ok(())
 }
 
-fn measure_event_delays(page: &ServedPage, store: &mut SqliteStore) -> BenchResult<SortedDurations> {
+fn measure_event_delays(page: &PageClient, store: &mut SqliteStore) -> BenchResult<SortedDurations> {
     let mut events = BufReader::new(page.open("/api/events")?);
     let mut line = String::new();
     while !line.starts_with("event: ready") {
@@ -202,9 +211,9 @@ fn time_watched_run(directory: &Path, name: &str, pages: usize) -> BenchResult<D
     let mut init = Command::new(find_program("windlass")?);
     init.arg("init").current_dir(&project.root).env("WINDLASS_STATE_DIR", project.root.join("state"));
     run_command(init)?;
-    let served = if pages == 0 { None } else { Some(Arc::new(ServedPage::start(&project.root)?)) };
+    let served = if pages == 0 { None } else { Some(ServedPage::start(&project.root)?) };
     let is_over = Arc::new(AtomicBool::new(false));
-    for page in served.iter().flat_map(|served| (0..pages).map(|_| served.clone())) {
+    for page in served.iter().flat_map(|served| vec![served.client.clone(); pages]) {
         let is_over = is_over.clone();
         let events = BufReader::new(page.open("/api/events")?);
         thread::spawn(move || watch_events(&page, events, &is_over));
@@ -217,7 +226,7 @@ fn time_watched_run(directory: &Path, name: &str, pages: usize) -> BenchResult<D
 }
 
 /// Does what a page does: reads events, and asks for its view when there are new ones.
-fn watch_events(page: &ServedPage, mut events: BufReader<TcpStream>, is_over: &AtomicBool) {
+fn watch_events(page: &PageClient, mut events: BufReader<TcpStream>, is_over: &AtomicBool) {
     let (mut line, mut loaded) = (String::new(), Instant::now());
     while !is_over.load(Ordering::Relaxed) && events.read_line(&mut line).is_ok_and(|length| length > 0) {
         if line.starts_with("event: log") && loaded.elapsed() >= RELOAD_INTERVAL {

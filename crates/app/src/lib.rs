@@ -50,6 +50,7 @@ pub mod time_format;
 pub mod tone;
 pub mod tool_host;
 pub mod trust;
+pub mod turn_end;
 pub mod typed_step;
 pub mod unchecked_work;
 pub mod unreadable_files;

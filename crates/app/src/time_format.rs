@@ -1,6 +1,6 @@
 //! Times, durations and leases in words.
 
-use jiff::Unit;
+use jiff::{Unit, Zoned};
 use windlass_engine::{Lease, Timestamp};
 
 use crate::environment;
@@ -52,4 +52,42 @@ pub fn start_of_day(at: Timestamp) -> Timestamp {
 /// Returns the day of a time in the person's own time zone, such as `2026-03-01`.
 pub fn format_local_day(at: Timestamp) -> String {
     format_local_time(at)[..10].to_owned()
+}
+
+/// Returns the last calendar days in the person's own time zone, today included, oldest first, and the beginning of the first one.
+pub fn list_last_days(now: Timestamp, count: u16) -> (Timestamp, Vec<String>) {
+    let moment = jiff::Timestamp::from_millisecond(now.millis()).unwrap_or_default();
+    list_days_until(&moment.to_zoned(environment::time_zone()), count)
+}
+
+/// Steps by the calendar: a day of a clock change has 23 or 25 hours.
+fn list_days_until(moment: &Zoned, count: u16) -> (Timestamp, Vec<String>) {
+    let day = |back: u16| moment.date().saturating_sub(jiff::Span::new().days(i64::from(back)));
+    let first = day(count.saturating_sub(1)).to_zoned(moment.time_zone().clone());
+    let since = first.map_or(moment.timestamp(), |first| first.timestamp()).as_millisecond();
+    let days = (0..count).rev().map(|back| day(back).strftime("%Y-%m-%d").to_string()).collect();
+    (Timestamp::from_millis(since), days)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+    use jiff::tz::TimeZone;
+
+    use super::*;
+
+    #[test]
+    fn days_around_clock_change_are_listed_once() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        for (month, last) in [(3, 31), (10, 28)] {
+            let moment = date(2024, month, last).at(0, 30, 0, 0).to_zoned(zone.clone()).unwrap();
+            let moment = moment.checked_add(jiff::Span::new().days(1)).unwrap();
+            let (since, days) = list_days_until(&moment, 3);
+            let first = date(2024, month, last - 1).to_zoned(zone.clone()).unwrap();
+            assert_eq!(since.millis(), first.timestamp().as_millisecond());
+            let mut once = days.clone();
+            once.dedup();
+            assert_eq!((once.len(), &days), (3, &once));
+        }
+    }
 }

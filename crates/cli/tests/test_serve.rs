@@ -176,8 +176,46 @@ fn request_of_agent_is_refused() {
     let answer = world.read_file("answer");
     assert!(answer.starts_with("HTTP/1.0 403") && answer.contains("from an agent or a hook"), "{answer}");
     assert!(!world.read_file("variables").contains(&token));
-    let error = world.read_file("answer");
-    assert!(!error.contains("own"), "{error}");
+    assert_eq!(world.json_lines(&["task", "list"]).iter().filter(|task| task["goal"] == "own").count(), 0);
+}
+
+/// An agent that closes its connection at once cannot be found any more, so a connection without an owner is refused.
+#[test]
+fn request_of_agent_that_does_not_wait_is_refused() {
+    let world = create_agent_project("", "");
+    world.run_ok(&["init"]);
+    let page = ServedPage::new(&world, &[]);
+    let token = ServedPage::create_token(&world, "manage");
+    let request = format!(
+        "POST /api/tasks HTTP/1.0\\r\\nHost: {}\\r\\nAuthorization: Bearer {token}\\r\\n\
+         Content-Type: application/json\\r\\nContent-Length: 14\\r\\n\\r\\n{{\\\"goal\\\":\\\"own\\\"}}",
+        page.host
+    );
+    let send = format!("exec 3<>/dev/tcp/127.0.0.1/{}; printf \"{request}\" >&3; exec 3>&-", page.port());
+    world.write(
+        "agent.sh",
+        format!("cat > prompt; for n in 1 2 3 4 5; do {send}; done; echo '<promise>COMPLETE</promise>'"),
+    );
+    assert_eq!(world.run(&["run", "Mend the pump", "--agent", "command:bash agent.sh"]).code, 0);
+    // The server answers one request after another of these, so this one comes last.
+    assert_eq!(page.get("/api/tasks", &token).status, 200);
+    assert_eq!(world.json_lines(&["task", "list"]).iter().filter(|task| task["goal"] == "own").count(), 0);
+}
+
+#[test]
+fn secret_that_is_configured_later_is_masked() {
+    let world = create_agent_project("", "echo 'the key is hunter2-abc'; echo '<promise>COMPLETE</promise>'");
+    assert_eq!(world.run(crate::test_run::RUN).code, 0);
+    world.write(".windlass/config.yaml", "secrets: [API_KEY]\n");
+    let mut command = world.command(&["--json", "serve"]);
+    command.env("API_KEY", "hunter2-abc");
+    let page = ServedPage::start(command);
+    let token = ServedPage::create_token(&world, "look");
+    for path in ["/api/log", "/api/sessions/mend-the-pump-e01275de", "/api/why/mend-the-pump-e01275de"] {
+        let answer = page.get(path, &token);
+        assert_eq!(answer.status, 200, "{path}");
+        assert!(answer.text.contains("the key is") && !answer.text.contains("hunter2-abc"), "{path}: {}", answer.text);
+    }
 }
 
 #[test]

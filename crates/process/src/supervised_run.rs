@@ -153,8 +153,8 @@ pub fn is_below_supervisor(argument: &str, directory: &Path) -> bool {
     os::is_below_program(&[SUPERVISOR_NAME.as_bytes(), argument.as_bytes()], directory)
 }
 
-/// Returns whether a connection on this machine comes from a supervisor or a program below one. `peer` and `local` are the
-/// addresses as the server sees them. A process that cannot be found, such as one of another user, does not count.
+/// Returns whether a connection may come from a supervisor or a program below one. `peer` and `local` are the addresses as the
+/// server sees them. A client on this machine that cannot be found counts, unless another user owns it.
 pub fn is_connection_supervised(argument: &str, peer: SocketAddr, local: SocketAddr) -> bool {
     os::is_connection_below_program(&[SUPERVISOR_NAME.as_bytes(), argument.as_bytes()], peer, local)
 }

@@ -35,6 +35,10 @@ impl RequestError {
         self
     }
 
+    pub fn is_about_store(&self) -> bool {
+        self.body.code == FailureCode::Store.name()
+    }
+
     pub fn not_logged_in() -> Self {
         let hint = "`windlass serve invite NAME` prints a link that logs in";
         Self::new(StatusCode::UNAUTHORIZED, "not_logged_in", "not logged in", hint)

@@ -5,21 +5,23 @@
 //! - A request that changes something comes from this page or from a program: its origin is ours, and its body is JSON.
 //! - The browser runs only our own script, and reads no markup from data.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::Extension;
+use axum::extract::{Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HOST, HeaderName, HeaderValue, ORIGIN,
-    REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HOST, HeaderName,
+    HeaderValue, ORIGIN, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use windlass_app::web_access::{Role, Viewer};
+use windlass_app::web_access::{AccessRecords, Role, Viewer};
 
 use crate::error::RequestError;
-use crate::peer;
+use crate::peer::ConnectionEnds;
+use crate::pool::run_blocking;
 use crate::state::ServerState;
 use crate::tool_route::MCP_PATH;
 
@@ -31,14 +33,17 @@ const CROSS_ORIGIN_OPENER: HeaderName = HeaderName::from_static("cross-origin-op
 const CROSS_ORIGIN_RESOURCE: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const PERMISSIONS: HeaderName = HeaderName::from_static("permissions-policy");
 
+/// The paths that need no login, because they have a secret of their own.
+const QUESTION_PATH: &str = "/api/questions/";
+
 /// The viewer of a request, and the secret that proved it.
 #[derive(Clone)]
-pub struct LoggedIn {
+pub struct AuthenticatedViewer {
     pub viewer: Viewer,
     pub secret: String,
 }
 
-impl LoggedIn {
+impl AuthenticatedViewer {
     /// Refuses a viewer whose role is too small.
     pub fn require(&self, role: Role) -> Result<(), RequestError> {
         if self.viewer.role >= role {
@@ -53,7 +58,7 @@ impl LoggedIn {
 /// Checks a request, finds its viewer, and adds the headers of the answer.
 pub async fn check_request(
     State(state): State<Arc<ServerState>>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Extension(ends): Extension<ConnectionEnds>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -61,9 +66,17 @@ pub async fn check_request(
     // The end of a session over MCP is checked as a read: it has no body.
     let method = if ends_tool_session { &Method::GET } else { request.method() };
     let checked = check_headers(&state, method, request.headers());
-    let mut response = match checked.and_then(|()| check_peer(&state, request.method(), peer)) {
+    let admitted = match checked {
         Ok(()) => {
-            if let Some(viewer) = find_viewer(&state, request.headers()) {
+            let secret = find_secret(&state, request.headers());
+            let is_open = request.method() != Method::POST && !request.uri().path().starts_with(QUESTION_PATH);
+            admit_viewer(state.access().clone(), secret, is_open, ends).await
+        }
+        Err(error) => Err(error),
+    };
+    let mut response = match admitted {
+        Ok(viewer) => {
+            if let Some(viewer) = viewer {
                 request.extensions_mut().insert(viewer);
             }
             next.run(request).await
@@ -86,7 +99,11 @@ fn check_headers(state: &ServerState, method: &Method, headers: &HeaderMap) -> R
         return Err(foreign_origin());
     }
     if matches!(*method, Method::GET | Method::HEAD) {
-        return Ok(());
+        let length = single_header(headers, &CONTENT_LENGTH)?.unwrap_or("0");
+        return match length == "0" && !headers.contains_key(TRANSFER_ENCODING) {
+            true => Ok(()),
+            false => Err(RequestError::bad_request("a request that reads has no body")),
+        };
     }
     if *method != Method::POST {
         let error = "only GET and POST are served";
@@ -122,21 +139,34 @@ fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option
     value.map(HeaderValue::to_str).transpose().map_err(|_| RequestError::bad_request("a header is not text"))
 }
 
-/// Refuses a change by a process below an agent or a hook.
-fn check_peer(state: &ServerState, method: &Method, peer: SocketAddr) -> Result<(), RequestError> {
-    if *method != Method::POST || !peer::comes_from_supervised_process(peer, state.local_address()) {
-        return Ok(());
+/// Finds the viewer with a secret, and refuses a process below an agent or a hook. An open request without a secret needs neither.
+/// Both read files, so they run where they may block.
+async fn admit_viewer(
+    access: AccessRecords,
+    secret: Option<String>,
+    is_open: bool,
+    ends: ConnectionEnds,
+) -> Result<Option<AuthenticatedViewer>, RequestError> {
+    if secret.is_none() && is_open {
+        return Ok(None);
     }
-    let hint = "only a person can use the page; agents have `windlass tool`";
-    Err(RequestError::new(StatusCode::FORBIDDEN, "agent", "the request comes from an agent or a hook", hint))
+    run_blocking(move || {
+        if ends.comes_from_supervised_process() {
+            let hint = "only a person can use the page; agents have `windlass tool`";
+            let error = "the request comes from an agent or a hook";
+            return Err(RequestError::new(StatusCode::FORBIDDEN, "agent", error, hint));
+        }
+        let Some(secret) = secret else { return Ok(None) };
+        let viewer = access.find_viewer(&secret)?;
+        Ok(viewer.map(|viewer| AuthenticatedViewer { viewer, secret }))
+    })
+    .await
 }
 
-/// Finds the viewer of the request's token or cookie.
-fn find_viewer(state: &ServerState, headers: &HeaderMap) -> Option<LoggedIn> {
+/// Returns the token or the cookie of a request.
+fn find_secret(state: &ServerState, headers: &HeaderMap) -> Option<String> {
     let token = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    let secret = token.or_else(|| find_cookie(headers, state.access().cookie_name()))?;
-    let viewer = state.access().find_viewer(secret).ok().flatten()?;
-    Some(LoggedIn { viewer, secret: secret.to_owned() })
+    token.or_else(|| find_cookie(headers, state.access().cookie_name())).map(str::to_owned)
 }
 
 fn find_cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {

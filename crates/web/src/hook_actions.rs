@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -88,6 +89,15 @@ pub struct HookTestReport {
     pub hint: Option<String>,
 }
 
+/// Cancels the programs of a request when the request ends.
+struct CancelGuard(RunControl);
+
+impl Drop for CancelGuard {
+    fn drop(&mut self) {
+        self.0.cancel_own_runs();
+    }
+}
+
 /// Runs a hook outside any session. Nothing is recorded.
 pub async fn test_hook(
     State(state): Server,
@@ -95,6 +105,13 @@ pub async fn test_hook(
     Path(name): Path<String>,
     JsonBody(body): JsonBody<HookTestBody>,
 ) -> Answer<HookTestReport> {
+    // A client that goes away takes its test along.
+    let control = state.control.with_own_cancel();
+    let _guard = CancelGuard(control.clone());
+    let _place = state.hook_tests.clone().try_acquire_owned().map_err(|_| {
+        let hint = "wait until another test of a hook has ended";
+        RequestError::new(StatusCode::TOO_MANY_REQUESTS, "busy", "too many tests of hooks run now", hint)
+    })?;
     run_command(&state, viewer, Role::Manage, move |opened| {
         let project = &opened.project;
         let config = Config::load(&project.root).map_err(Failure::from)?;
@@ -108,7 +125,7 @@ pub async fn test_hook(
         let mut input = build_trial_input(payload.as_ref(), &point, None)?;
         let subject = input.complete_values(project);
         let hooks = list_testable_hooks(&config, &subject, &point, Some(&name))?;
-        let runner = HookTrialRunner::new((project, &config), point, input, RunControl::new())?;
+        let runner = HookTrialRunner::new((project, &config), point, input, control)?;
         let trial = runner.try_hook(hooks[0], true)?;
         Ok(describe_trial(&trial))
     })

@@ -30,6 +30,7 @@ mod routes;
 mod server;
 mod state;
 mod stream;
+mod timed_writer;
 mod tool_route;
 mod write;
 

@@ -1,14 +1,29 @@
-//! The process at the other end of a connection on this machine.
+//! The two ends of a connection, and the process at the other end if it is on this machine.
 //!
-//! An agent runs as the same user, so it could find the port. It has no cookie and no token; this check refuses it even with one.
+//! An agent runs as the same user, so it could find the port, and even a secret. This check refuses it with every secret.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 
 use windlass_app::SUPERVISE_ARGUMENT;
 use windlass_process::is_connection_supervised;
 
-/// Returns whether a connection comes from a process below a supervisor of Windlass. A process that cannot be found, such as one
-/// of another user, does not count.
-pub fn comes_from_supervised_process(peer: SocketAddr, local: SocketAddr) -> bool {
-    peer.ip().is_loopback() && is_connection_supervised(SUPERVISE_ARGUMENT, peer, local)
+/// A connection, as the server sees it.
+#[derive(Debug, Clone)]
+pub struct ConnectionEnds {
+    peer: SocketAddr,
+    local: SocketAddr,
+    /// The result of the check, which a connection needs once.
+    supervised: Arc<OnceLock<bool>>,
+}
+
+impl ConnectionEnds {
+    pub fn new(peer: SocketAddr, local: SocketAddr) -> Self {
+        Self { peer, local, supervised: Arc::default() }
+    }
+
+    /// Returns whether the connection may come from a process below a supervisor of Windlass. This reads the tables of the kernel.
+    pub fn comes_from_supervised_process(&self) -> bool {
+        *self.supervised.get_or_init(|| is_connection_supervised(SUPERVISE_ARGUMENT, self.peer, self.local))
+    }
 }

@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
+use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use windlass_app::context::OpenedProject;
 use windlass_app::views::{self, LogQuery, TaskQuery};
 use windlass_app::web_access::{LinkedQuestion, Role, Viewer};
 use windlass_engine::TaskId;
+use windlass_hooks::SecretMask;
 
 use crate::error::RequestError;
-use crate::guard::LoggedIn;
+use crate::guard::AuthenticatedViewer;
 use crate::state::ServerState;
 
 /// The usual and the largest number of rows.
@@ -22,10 +25,12 @@ const MAX_ROWS: usize = 500;
 const DEFAULT_COST_DAYS: u16 = 30;
 
 pub type Answer<T> = Result<Json<T>, RequestError>;
+/// An answer with text of agents, hooks or tasks.
+pub type MaskedAnswer<T> = Result<MaskedJson<T>, RequestError>;
 type Server = State<Arc<ServerState>>;
 type Parameters = Query<HashMap<String, String>>;
 /// The viewer of a request; absent without a login.
-pub type MaybeViewer = Option<Extension<LoggedIn>>;
+pub type MaybeViewer = Option<Extension<AuthenticatedViewer>>;
 
 /// The viewer and the project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -40,19 +45,53 @@ pub struct ViewerInfo {
     pub head: u64,
 }
 
+/// A JSON answer without the secrets that the configuration names.
+pub struct MaskedJson<T>(T, Arc<SecretMask>);
+
+impl<T: Serialize> IntoResponse for MaskedJson<T> {
+    fn into_response(self) -> Response {
+        if self.1.is_empty() {
+            return Json(self.0).into_response();
+        }
+        let mut value = serde_json::to_value(&self.0).unwrap_or_default();
+        mask_strings(&mut value, &self.1);
+        Json(value).into_response()
+    }
+}
+
+/// Masks every string of a value.
+pub fn mask_strings(value: &mut Value, mask: &SecretMask) {
+    match value {
+        Value::String(text) => *text = mask.mask_text(text).into_owned(),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask_strings(item, mask)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| mask_strings(field, mask)),
+        _ => {}
+    }
+}
+
 /// Refuses a request without a login.
-pub fn require_viewer(viewer: MaybeViewer) -> Result<LoggedIn, RequestError> {
+pub fn require_viewer(viewer: MaybeViewer) -> Result<AuthenticatedViewer, RequestError> {
     viewer.map(|Extension(viewer)| viewer).ok_or_else(RequestError::not_logged_in)
 }
 
 /// Runs a view for a viewer.
 async fn read_view<T: Send + 'static>(
-    state: &ServerState,
+    state: &Arc<ServerState>,
     viewer: MaybeViewer,
     view: impl FnOnce(&OpenedProject) -> Result<T, RequestError> + Send + 'static,
-) -> Answer<T> {
+) -> MaskedAnswer<T> {
     require_viewer(viewer)?;
-    state.pool().run(|opened| view(opened)).await.map(Json)
+    run_masked(state, |opened| view(opened)).await
+}
+
+/// Runs some work, and masks its result.
+async fn run_masked<T: Send + 'static>(
+    state: &Arc<ServerState>,
+    work: impl FnOnce(&mut OpenedProject) -> Result<T, RequestError> + Send + 'static,
+) -> MaskedAnswer<T> {
+    let masked = state.clone();
+    let (value, mask) = state.pool().run(move |opened| Ok((work(opened)?, masked.mask()))).await?;
+    Ok(MaskedJson(value, mask))
 }
 
 /// Describes a viewer and the project.
@@ -63,15 +102,19 @@ pub fn describe_viewer(state: &ServerState, viewer: Viewer) -> ViewerInfo {
 }
 
 pub async fn get_viewer(State(state): Server, viewer: MaybeViewer) -> Answer<ViewerInfo> {
-    let LoggedIn { viewer, .. } = require_viewer(viewer)?;
+    let AuthenticatedViewer { viewer, .. } = require_viewer(viewer)?;
     Ok(Json(describe_viewer(&state, viewer)))
 }
 
-pub async fn get_now(State(state): Server, viewer: MaybeViewer) -> Answer<views::NowView> {
+pub async fn get_now(State(state): Server, viewer: MaybeViewer) -> MaskedAnswer<views::NowView> {
     read_view(&state, viewer, |opened| Ok(views::build_now_view(opened)?)).await
 }
 
-pub async fn get_tasks(State(state): Server, viewer: MaybeViewer, Query(given): Parameters) -> Answer<views::TaskPage> {
+pub async fn get_tasks(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Query(given): Parameters,
+) -> MaskedAnswer<views::TaskPage> {
     let query = TaskQuery {
         states: parse_list(&given, "state")?,
         text: given.get("text").filter(|text| !text.is_empty()).cloned(),
@@ -81,7 +124,11 @@ pub async fn get_tasks(State(state): Server, viewer: MaybeViewer, Query(given): 
     read_view(&state, viewer, |opened| Ok(views::list_task_summaries(opened, query)?)).await
 }
 
-pub async fn get_task(State(state): Server, viewer: MaybeViewer, Path(id): Path<String>) -> Answer<views::TaskDetails> {
+pub async fn get_task(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Path(id): Path<String>,
+) -> MaskedAnswer<views::TaskDetails> {
     let id = parse_task(&id)?;
     read_view(&state, viewer, move |opened| Ok(views::load_task_details(opened, id)?)).await
 }
@@ -90,12 +137,12 @@ pub async fn get_task_graph(
     State(state): Server,
     viewer: MaybeViewer,
     Path(id): Path<String>,
-) -> Answer<views::TaskGraphView> {
+) -> MaskedAnswer<views::TaskGraphView> {
     let id = parse_task(&id)?;
     read_view(&state, viewer, move |opened| Ok(views::load_task_graph(opened, Some(id))?)).await
 }
 
-pub async fn get_graph(State(state): Server, viewer: MaybeViewer) -> Answer<views::TaskGraphView> {
+pub async fn get_graph(State(state): Server, viewer: MaybeViewer) -> MaskedAnswer<views::TaskGraphView> {
     read_view(&state, viewer, |opened| Ok(views::load_task_graph(opened, None)?)).await
 }
 
@@ -103,7 +150,7 @@ pub async fn get_sessions(
     State(state): Server,
     viewer: MaybeViewer,
     Query(given): Parameters,
-) -> Answer<views::SessionPage> {
+) -> MaskedAnswer<views::SessionPage> {
     let limit = parse_limit(&given)?;
     read_view(&state, viewer, move |opened| Ok(views::list_session_summaries(opened, limit)?)).await
 }
@@ -112,7 +159,7 @@ pub async fn get_session(
     State(state): Server,
     viewer: MaybeViewer,
     Path(name): Path<String>,
-) -> Answer<views::SessionTimeline> {
+) -> MaskedAnswer<views::SessionTimeline> {
     read_view(&state, viewer, move |opened| {
         let session = opened.find_referenced_session(&name)?;
         Ok(views::build_session_timeline(opened, &session)?)
@@ -120,11 +167,15 @@ pub async fn get_session(
     .await
 }
 
-pub async fn get_why(State(state): Server, viewer: MaybeViewer, Path(name): Path<String>) -> Answer<views::WhyView> {
+pub async fn get_why(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Path(name): Path<String>,
+) -> MaskedAnswer<views::WhyView> {
     read_view(&state, viewer, move |opened| Ok(views::build_why_view(opened, &name)?)).await
 }
 
-pub async fn get_changes(State(state): Server, viewer: MaybeViewer) -> Answer<Vec<views::ChangeSummary>> {
+pub async fn get_changes(State(state): Server, viewer: MaybeViewer) -> MaskedAnswer<Vec<views::ChangeSummary>> {
     read_view(&state, viewer, |opened| Ok(views::list_change_summaries(opened)?)).await
 }
 
@@ -132,12 +183,12 @@ pub async fn get_change(
     State(state): Server,
     viewer: MaybeViewer,
     Path(id): Path<String>,
-) -> Answer<views::ChangeDetails> {
+) -> MaskedAnswer<views::ChangeDetails> {
     let id = parse_task(&id)?;
     read_view(&state, viewer, move |opened| Ok(views::load_change_details(opened, id)?)).await
 }
 
-pub async fn get_hooks(State(state): Server, viewer: MaybeViewer) -> Answer<views::HookPage> {
+pub async fn get_hooks(State(state): Server, viewer: MaybeViewer) -> MaskedAnswer<views::HookPage> {
     read_view(&state, viewer, |opened| Ok(views::load_hook_page(opened)?)).await
 }
 
@@ -145,12 +196,16 @@ pub async fn get_cost(
     State(state): Server,
     viewer: MaybeViewer,
     Query(given): Parameters,
-) -> Answer<views::CostReport> {
+) -> MaskedAnswer<views::CostReport> {
     let days = parse_value(&given, "days")?.unwrap_or(DEFAULT_COST_DAYS);
     read_view(&state, viewer, move |opened| Ok(views::build_cost_report(opened, days)?)).await
 }
 
-pub async fn get_log(State(state): Server, viewer: MaybeViewer, Query(given): Parameters) -> Answer<views::LogPage> {
+pub async fn get_log(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Query(given): Parameters,
+) -> MaskedAnswer<views::LogPage> {
     let query = LogQuery {
         before: parse_value(&given, "before")?,
         limit: parse_limit(&given)?,
@@ -162,9 +217,13 @@ pub async fn get_log(State(state): Server, viewer: MaybeViewer, Query(given): Pa
 }
 
 /// Shows one question to the holder of its link, without a login.
-pub async fn get_question(State(state): Server, Path(token): Path<String>) -> Answer<views::WaitingItem> {
-    let question = state.access().find_question(&token)?.ok_or_else(used_link)?;
-    state.pool().run(move |opened| find_linked_item(opened, &question)).await.map(Json)
+pub async fn get_question(State(state): Server, Path(token): Path<String>) -> MaskedAnswer<views::WaitingItem> {
+    let access = state.access().clone();
+    run_masked(&state, move |opened| {
+        let question = access.find_question(&token)?.ok_or_else(used_link)?;
+        find_linked_item(opened, &question)
+    })
+    .await
 }
 
 /// Finds the question of a link, as long as it waits for an answer.

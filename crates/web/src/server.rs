@@ -9,8 +9,6 @@ use std::thread;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::ConnectInfo;
-use axum::extract::connect_info::MockConnectInfo;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustls::pki_types::pem::PemObject;
@@ -21,15 +19,16 @@ use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use windlass_app::context::CommandContext;
 use windlass_app::web_access::AccessRecords;
-use windlass_app::{Failure, FailureCode, hints, runner_settings};
-use windlass_config::Config;
+use windlass_app::{Failure, FailureCode, hints};
 use windlass_engine::Seq;
 use windlass_process::RunControl;
 use windlass_store::Store;
 
+use crate::peer::ConnectionEnds;
 use crate::pool::StorePool;
 use crate::routes::build_router;
-use crate::state::{ServerOptions, ServerState, TlsFiles};
+use crate::state::{ConfiguredMask, ServerOptions, ServerState, TlsFiles};
+use crate::timed_writer::TimedWriter;
 use crate::tool_route::build_tool_route;
 
 /// The most connections at a time.
@@ -37,6 +36,10 @@ const MAX_CONNECTIONS: usize = 512;
 /// How long a client may take for the head of a request, and for the handshake of TLS.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may take nothing of an answer.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
+/// The most tests of hooks at a time.
+const MAX_HOOK_TESTS: usize = 2;
 /// The threads that read the store and run commands.
 const MAX_BLOCKING_THREADS: usize = 16;
 /// The interval at which the watch of the log looks whether the server ends.
@@ -47,11 +50,13 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 pub struct WebServerHandle {
     web: Arc<watch::Sender<bool>>,
     tools: windlass_mcp::StopHandle,
+    control: RunControl,
 }
 
 impl WebServerHandle {
     pub fn stop_server(&self) {
         self.tools.stop_server();
+        self.control.cancel_runs();
         self.web.send_replace(true);
     }
 }
@@ -76,7 +81,6 @@ impl WebServer {
         let pool = Arc::new(StorePool::new(context.clone()));
         let opened = pool.open_project()?;
         let head = opened.store.head().map_err(hints::store_failure)?;
-        let mask = runner_settings::build_secret_mask(&Config::load(&project.root)?);
         let access = AccessRecords::for_project(&project)?;
         let addresses = match options.address {
             Some(address) => vec![address],
@@ -85,7 +89,8 @@ impl WebServer {
         let (listener, local) = listen_at(&addresses).map_err(|error| listen_failure(addresses[0], &error))?;
         let (sender, receiver) = watch::channel(head);
         let name = project.root.file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into_owned());
-        let tool_stop = windlass_mcp::StopHandle::new(RunControl::new());
+        let control = RunControl::new();
+        let tool_stop = windlass_mcp::StopHandle::new(control.clone());
         let hosts = ["localhost".to_owned(), local.ip().to_string()].into_iter().chain(options.hosts.iter().cloned());
         let state = ServerState {
             tools: build_tool_route(context, hosts.collect(), tool_stop.clone()),
@@ -94,11 +99,13 @@ impl WebServer {
             options,
             local,
             project: (name, project.root.to_string_lossy().into_owned()),
-            mask: Arc::new(mask),
+            mask: ConfiguredMask::for_project(&project),
+            control: control.clone(),
+            hook_tests: Arc::new(Semaphore::new(MAX_HOOK_TESTS)),
             head: receiver,
         };
         let (stop, stopped) = watch::channel(false);
-        let stop = WebServerHandle { web: Arc::new(stop), tools: tool_stop };
+        let stop = WebServerHandle { web: Arc::new(stop), tools: tool_stop, control };
         let server = Self { listener, acceptor, state: Arc::new(state), head: sender, stop: (stop, stopped) };
         server.access().note_start(&server.url(), server.state.local.port())?;
         Ok(server)
@@ -131,31 +138,48 @@ impl WebServer {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let (watched, access) = (self.state.pool.open_project()?, self.state.access.clone());
-        let (head, stopped) = (self.head, self.stop.1.clone());
-        let watching = thread::Builder::new()
-            .name("log".to_owned())
-            .spawn(move || {
-                while !*stopped.borrow() {
-                    let position = *head.borrow();
-                    let waited = watched.store.wait_for_events(position, WATCH_INTERVAL);
-                    match waited.and_then(|()| watched.store.head()) {
-                        Ok(newest) if newest != position => drop(head.send_replace(newest)),
-                        Ok(_) => {}
-                        // The store is being replaced or repaired.
-                        Err(_) => thread::sleep(WATCH_INTERVAL),
-                    }
-                }
-            })
-            .map_err(failed)?;
+        let (access, url) = (self.state.access.clone(), self.url());
+        let watch = LogWatch { pool: self.state.pool.clone(), head: self.head, stopped: self.stop.1.clone() };
+        let watching = thread::Builder::new().name("log".to_owned()).spawn(move || watch.run()).map_err(failed)?;
         let router = build_router(self.state);
         let served = runtime.block_on(accept_connections(self.listener, self.acceptor, router, self.stop.1));
         drop(self.stop.0);
         // Open streams end with the runtime.
         runtime.shutdown_timeout(Duration::from_millis(500));
         let _ = watching.join();
-        access.note_end()?;
+        access.note_end(&url)?;
         served.map_err(failed)
+    }
+}
+
+/// The thread that watches the log for all streams.
+struct LogWatch {
+    pool: Arc<StorePool>,
+    head: watch::Sender<Seq>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl LogWatch {
+    fn run(self) {
+        while !*self.stopped.borrow() {
+            // A store that fails or was replaced is opened again.
+            if self.watch_store().is_err() {
+                thread::sleep(WATCH_INTERVAL);
+            }
+        }
+    }
+
+    /// Watches one store, until it is not the project's any more or the server ends.
+    fn watch_store(&self) -> Result<(), Failure> {
+        let (opened, identity) = (self.pool.open_project()?, self.pool.file_identity());
+        while !*self.stopped.borrow() && self.pool.file_identity() == identity {
+            let newest = opened.store.head().map_err(hints::store_failure)?;
+            if newest != *self.head.borrow() {
+                self.head.send_replace(newest);
+            }
+            opened.store.wait_for_events(newest, WATCH_INTERVAL).map_err(hints::store_failure)?;
+        }
+        Ok(())
     }
 }
 
@@ -168,23 +192,30 @@ async fn accept_connections(
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return Ok(()) };
-        let (stream, peer) = tokio::select! {
-            accepted = listener.accept() => match accepted {
+        let accepting = async {
+            let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
+            listener.accept().await.map(|(stream, peer)| (place, stream, peer))
+        };
+        let (place, stream, peer) = tokio::select! {
+            accepted = accepting => match accepted {
                 Ok(accepted) => accepted,
                 // Without a free descriptor, another try at once would spin.
                 Err(_) => { tokio::time::sleep(Duration::from_millis(50)).await; continue }
             },
             _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
         };
+        // Messages are short, so a delay for more data would only slow them down.
+        let _ = stream.set_nodelay(true);
+        let Ok(local) = stream.local_addr() else { continue };
+        let ends = ConnectionEnds::new(peer, local);
         let (router, acceptor) = (router.clone(), acceptor.clone());
         tokio::spawn(async move {
             let _place = place;
             match acceptor {
-                None => serve_connection(stream, router, peer).await,
+                None => serve_connection(stream, router, ends).await,
                 Some(acceptor) => {
                     if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
-                        serve_connection(stream, router, peer).await;
+                        serve_connection(stream, router, ends).await;
                     }
                 }
             }
@@ -195,15 +226,14 @@ async fn accept_connections(
 async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
-    peer: SocketAddr,
+    ends: ConnectionEnds,
 ) {
-    let service =
-        TowerToHyperService::new(router.layer(axum::Extension(ConnectInfo(peer))).layer(MockConnectInfo(peer)));
+    let service = TowerToHyperService::new(router.layer(axum::Extension(ends)));
     // A client that breaks the protocol or goes away is no error of ours.
     let _ = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_READ_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(TimedWriter::new(stream, WRITE_TIMEOUT)), service)
         .await;
 }
 
@@ -217,8 +247,18 @@ fn listen_at(addresses: &[SocketAddr]) -> io::Result<(TcpListener, SocketAddr)> 
 
 /// Refuses an address that other machines reach without TLS.
 fn check_exposure(options: &ServerOptions) -> Result<(), Failure> {
+    let is_encrypted = options.tls.is_some() || options.behind_proxy;
+    if !options.hosts.is_empty() && !is_encrypted {
+        return Err(Failure::new(FailureCode::Usage, "cannot serve other names without TLS").with_hint(
+            "give --tls-cert and --tls-key with --host, or --behind-proxy if a proxy in front of it has TLS",
+        ));
+    }
     match options.address.filter(|address| !address.ip().is_loopback()) {
-        Some(address) if options.tls.is_none() && !options.behind_proxy => {
+        Some(address) if address.ip().is_unspecified() && options.hosts.is_empty() && is_encrypted => {
+            Err(Failure::new(FailureCode::Usage, format!("cannot serve {address} without a name"))
+                .with_hint("--host NAME says under which name people open the page"))
+        }
+        Some(address) if !is_encrypted => {
             let what = format!("cannot serve {address} without TLS: other machines can reach it");
             Err(Failure::new(FailureCode::Usage, what)
                 .with_hint("give --tls-cert and --tls-key, or --behind-proxy if a proxy in front of it has TLS"))

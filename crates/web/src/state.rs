@@ -2,12 +2,17 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
+use windlass_app::project::Project;
+use windlass_app::runner_settings;
 use windlass_app::web_access::AccessRecords;
+use windlass_config::Config;
 use windlass_engine::Seq;
 use windlass_hooks::SecretMask;
+use windlass_process::RunControl;
 
 use crate::pool::StorePool;
 use crate::tool_route::ToolRoute;
@@ -31,6 +36,29 @@ pub struct ServerOptions {
     pub hosts: Vec<String>,
 }
 
+/// The mask of the configured secrets. It follows the configuration; a broken one leaves it as it is.
+pub struct ConfiguredMask {
+    project: Project,
+    known: Mutex<(Option<SystemTime>, Arc<SecretMask>)>,
+}
+
+impl ConfiguredMask {
+    pub fn for_project(project: &Project) -> Self {
+        Self { project: project.clone(), known: Mutex::new((None, Arc::default())) }
+    }
+
+    fn current_mask(&self) -> Arc<SecretMask> {
+        let changed = self.project.config_file().metadata().and_then(|found| found.modified()).ok();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.0 != changed
+            && let Ok(config) = Config::load(&self.project.root)
+        {
+            *known = (changed, Arc::new(runner_settings::build_secret_mask(&config)));
+        }
+        known.1.clone()
+    }
+}
+
 /// What requests share.
 pub struct ServerState {
     pub(crate) pool: Arc<StorePool>,
@@ -39,7 +67,10 @@ pub struct ServerState {
     pub(crate) local: SocketAddr,
     /// The name and the path of the project.
     pub(crate) project: (String, String),
-    pub(crate) mask: Arc<SecretMask>,
+    pub(crate) mask: ConfiguredMask,
+    /// Cancelled when the server ends, with the programs of its requests.
+    pub(crate) control: RunControl,
+    pub(crate) hook_tests: Arc<Semaphore>,
     pub(crate) head: watch::Receiver<Seq>,
     pub(crate) tools: ToolRoute,
 }
@@ -57,12 +88,9 @@ impl ServerState {
         &self.access
     }
 
-    pub fn local_address(&self) -> SocketAddr {
-        self.local
-    }
-
+    /// Returns the mask of the secrets that the configuration names now. This reads a file.
     pub fn mask(&self) -> Arc<SecretMask> {
-        self.mask.clone()
+        self.mask.current_mask()
     }
 
     /// Returns a watch of the last position in the log.
@@ -85,7 +113,11 @@ impl ServerState {
 
     /// Returns whether an origin is the page's own.
     pub fn is_own_origin(&self, origin: &str) -> bool {
-        let scheme = if self.is_encrypted() { "https://" } else { "http://" };
-        origin.strip_prefix(scheme).is_some_and(|host| self.is_known_host(host))
+        let (scheme, default_port) = if self.is_encrypted() { ("https://", 443) } else { ("http://", 80) };
+        let port = self.local.port();
+        // A proxy may have any port.
+        let is_own_port =
+            |host: &str| self.options.behind_proxy || port == default_port || host.ends_with(&format!(":{port}"));
+        origin.strip_prefix(scheme).is_some_and(|host| self.is_known_host(host) && is_own_port(host))
     }
 }

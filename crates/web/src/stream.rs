@@ -20,11 +20,12 @@ use serde::Serialize;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use windlass_app::live_output::LiveOutputReader;
 use windlass_app::views::LogEntry;
-use windlass_engine::{Seq, SessionName};
+use windlass_engine::{EventRecord, Seq, SessionName};
+use windlass_hooks::SecretMask;
 use windlass_store::{EventFilter, Store};
 
 use crate::error::RequestError;
-use crate::read::{MaybeViewer, require_viewer};
+use crate::read::{MaybeViewer, mask_strings, require_viewer};
 use crate::state::ServerState;
 
 /// The events that wait for a client, and how long a full queue is waited for.
@@ -33,6 +34,7 @@ const SLOW_CLIENT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The most events of the log that are read at a time, and that a page gets at its start.
 const EVENTS_PER_READ: usize = 500;
 const MAX_BACKLOG_EVENTS: u64 = 5000;
+const BATCH_INTERVAL: Duration = Duration::from_millis(20);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const OUTPUT_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The most lines of one message.
@@ -43,6 +45,13 @@ const MAX_LINES_PER_MESSAGE: usize = 500;
 pub struct StreamReady {
     /// The position of the last event.
     pub head: u64,
+}
+
+/// The message that older events are left out, because too many happened meanwhile.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub struct StreamGap {
+    /// The position after which the events follow.
+    pub from: u64,
 }
 
 /// The message that a turn began; its lines follow.
@@ -92,45 +101,61 @@ pub async fn stream_events(
     headers: HeaderMap,
     Query(given): Query<HashMap<String, String>>,
 ) -> Result<EventStream, RequestError> {
-    require_viewer(viewer)?;
+    let secret = require_viewer(viewer)?.secret;
     let last =
         headers.get("last-event-id").and_then(|value| value.to_str().ok()).or(given.get("after").map(String::as_str));
     let after = last.and_then(|last| last.parse().ok());
     let (queue, receiver) = mpsc::channel(MAX_QUEUED_EVENTS);
     tokio::spawn(async move {
         // An error ends the stream; the page opens it again.
-        let _ = send_log(&state, after, &queue).await;
+        let _ = send_log(&state, secret, after, &queue).await;
     });
     Ok(open_stream(receiver))
 }
 
-async fn send_log(state: &ServerState, after: Option<u64>, queue: &Sender<Event>) -> Result<(), RequestError> {
+async fn send_log(
+    state: &Arc<ServerState>,
+    secret: String,
+    after: Option<u64>,
+    queue: &Sender<Event>,
+) -> Result<(), RequestError> {
     let mut head = state.watch_head();
     let newest = head.borrow_and_update().0;
     // A page that was away for very long loads its views again anyway.
-    let mut position = after.unwrap_or(newest).max(newest.saturating_sub(MAX_BACKLOG_EVENTS));
+    let oldest = newest.saturating_sub(MAX_BACKLOG_EVENTS);
+    let mut position = after.unwrap_or(newest).max(oldest).min(newest);
+    if after.is_some_and(|after| after < oldest) && !send_message(queue, "gap", &StreamGap { from: oldest }).await {
+        return Ok(());
+    }
     let mut is_ready = false;
     loop {
-        let from = Seq(position);
-        let records = state
+        let (from, shared, secret) = (Seq(position), state.clone(), secret.clone());
+        let entries = state
             .pool()
             .run(move |opened| {
+                // The end of a login ends its streams.
+                if shared.access().find_viewer(&secret)?.is_none() {
+                    return Err(RequestError::not_logged_in());
+                }
                 let filter = EventFilter::default();
-                opened
+                let records = opened
                     .store
                     .read_events(&filter, from, EVENTS_PER_READ)
-                    .map_err(|error| windlass_app::hints::store_failure(error).into())
+                    .map_err(windlass_app::hints::store_failure)?;
+                let mask = shared.mask();
+                let entries = records.iter().map(|record| (record.seq.0, write_entry(record, &mask)));
+                Ok(entries.collect::<Vec<_>>())
             })
             .await?;
-        for record in &records {
-            position = record.seq.0;
-            let entry = serde_json::to_string(&LogEntry::from_record(record)).unwrap_or_default();
+        let is_full = entries.len() == EVENTS_PER_READ;
+        for (seq, entry) in entries {
+            position = seq;
             let event = Event::default().event("log").id(position.to_string()).data(entry);
             if !send_event(queue, event).await {
                 return Ok(());
             }
         }
-        if records.len() == EVENTS_PER_READ {
+        if is_full {
             continue;
         }
         if !is_ready {
@@ -143,7 +168,20 @@ async fn send_log(state: &ServerState, after: Option<u64>, queue: &Sender<Event>
             changed = head.changed() => if changed.is_err() { return Ok(()) },
             () = queue.closed() => return Ok(()),
         }
+        // Events that follow each other closely are read together.
+        tokio::time::sleep(BATCH_INTERVAL).await;
+        if head.borrow_and_update().0 < position {
+            // Another store was put in place.
+            return Ok(());
+        }
     }
+}
+
+/// Writes an event as a message, without secrets.
+fn write_entry(record: &EventRecord, mask: &SecretMask) -> String {
+    let mut entry = serde_json::to_value(LogEntry::from_record(record)).unwrap_or_default();
+    mask_strings(&mut entry, mask);
+    entry.to_string()
 }
 
 /// Streams the output of a session's turns while they are in progress.
@@ -170,11 +208,11 @@ struct OutputPiece {
     is_over: bool,
 }
 
-async fn send_output(state: &ServerState, name: SessionName, queue: &Sender<Event>) -> Result<(), RequestError> {
+async fn send_output(state: &Arc<ServerState>, name: SessionName, queue: &Sender<Event>) -> Result<(), RequestError> {
     let mut reader: Option<LiveOutputReader> = None;
     loop {
         let (name, previous) = (name.clone(), reader.take());
-        let mask = state.mask();
+        let shared = state.clone();
         let piece = state
             .pool()
             .run(move |opened| {
@@ -193,7 +231,7 @@ async fn send_output(state: &ServerState, name: SessionName, queue: &Sender<Even
                 {
                     lines.extend(reader.read_new_lines().unwrap_or_default());
                 }
-                let lines = lines.iter().map(|line| mask.mask_text(line).into_owned()).collect();
+                let lines = lines.iter().map(|line| shared.mask().mask_text(line).into_owned()).collect();
                 Ok(OutputPiece { reader, new_turn, lines, is_over: session.is_over() })
             })
             .await?;

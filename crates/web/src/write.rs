@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Extension, Path, State};
-use axum::http::HeaderMap;
 use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_app::answers::{AnswerRequest, submit_answer};
-use windlass_app::changes;
+use windlass_app::changes::{self, ChangeRecord, ChangeState};
 use windlass_app::context::OpenedProject;
 use windlass_app::views::TaskSummary;
 use windlass_app::web_access::Role;
@@ -20,7 +19,8 @@ use windlass_runner::MergeChecks;
 
 use crate::body::JsonBody;
 use crate::error::RequestError;
-use crate::guard::LoggedIn;
+use crate::guard::AuthenticatedViewer;
+use crate::pool::run_blocking;
 use crate::read::{Answer, MaybeViewer, describe_viewer, find_linked_item, parse_task, require_viewer, used_link};
 use crate::state::ServerState;
 
@@ -72,7 +72,8 @@ pub struct LoginBody {
 
 /// Exchanges a one-time code for a cookie.
 pub async fn log_in(State(state): Server, JsonBody(body): JsonBody<LoginBody>) -> Result<Response, RequestError> {
-    let Some((secret, viewer)) = state.access().redeem_code(&body.code)? else {
+    let access = state.access().clone();
+    let Some((secret, viewer)) = run_blocking(move || Ok(access.redeem_code(&body.code)?)).await? else {
         let hint = "a code works once and for a short time; `windlass serve invite NAME` prints a new link";
         return Err(RequestError::new(axum::http::StatusCode::UNAUTHORIZED, "login", "this code is not valid", hint));
     };
@@ -86,9 +87,10 @@ pub async fn log_in(State(state): Server, JsonBody(body): JsonBody<LoginBody>) -
 }
 
 /// Ends the login of this viewer.
-pub async fn log_out(State(state): Server, viewer: MaybeViewer, _headers: HeaderMap) -> Result<Response, RequestError> {
-    if let Some(Extension(LoggedIn { secret, .. })) = viewer {
-        state.access().remove_login(&secret)?;
+pub async fn log_out(State(state): Server, viewer: MaybeViewer) -> Result<Response, RequestError> {
+    if let Some(Extension(AuthenticatedViewer { secret, .. })) = viewer {
+        let access = state.access().clone();
+        run_blocking(move || Ok(access.remove_login(&secret)?)).await?;
     }
     let cookie = format!("{}=; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=0", state.access().cookie_name());
     Ok(([(SET_COOKIE, cookie)], Json(Done {})).into_response())
@@ -140,18 +142,17 @@ pub async fn answer_question(
     Path(token): Path<String>,
     JsonBody(body): JsonBody<QuestionAnswerBody>,
 ) -> Answer<Done> {
-    let question = state.access().find_question(&token)?.ok_or_else(used_link)?;
     let access = state.access().clone();
     run_command_as(&state, "question link".to_owned(), move |opened| {
+        let question = access.find_question(&token)?.ok_or_else(used_link)?;
         let item = find_linked_item(opened, &question)?;
         if !item.answers.contains(&body.answer) {
             return Err(RequestError::bad_request(&format!("the answers are {}", item.answers.join(", "))));
         }
-        // The link is used before the answer counts, so that two people cannot both answer with it.
-        if !access.redeem_question(&token)? {
-            return Err(used_link());
-        }
-        give_answer(opened, question.subject, &body.answer, body.text)
+        // The engine takes one answer to a question, so the second of two people gets its refusal.
+        let done = give_answer(opened, question.subject, &body.answer, body.text)?;
+        access.redeem_question(&token)?;
+        Ok(done)
     })
     .await
 }
@@ -388,13 +389,20 @@ pub async fn review_change(
                         give_answer(opened, id.to_string(), "continue", Some(reason))
                     }
                     TaskState::Failed => give_answer(opened, id.to_string(), "retry", Some(reason)),
-                    // The gates called the task completed, and a person overrides them.
-                    _ => execute_as(opened, &Command::ReopenTask { id, reason }, Authority::Forced),
+                    // The gates called the task completed. While its change is open, a review overrides them.
+                    TaskState::Completed if has_open_change(opened, id)? => {
+                        execute_as(opened, &Command::ReopenTask { id, reason }, Authority::Forced)
+                    }
+                    _ => execute(opened, &Command::ReopenTask { id, reason }),
                 }
             }
         }
     })
     .await
+}
+
+fn has_open_change(opened: &OpenedProject, id: TaskId) -> Result<bool, RequestError> {
+    Ok(ChangeRecord::load_change_record(opened, id)?.change_state() == ChangeState::Open)
 }
 
 /// Writes the comments of a review as one text.

@@ -2,17 +2,19 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use windlass_config::Config;
 use windlass_engine::{TaskId, TaskState};
 use windlass_process::RunControl;
 use windlass_store::EventFilter;
 
 use super::excerpt;
 use super::task::list_task_answers;
-use crate::changes::{ChangeContents, ChangeRecord, ChangeState, list_open_changes};
+use crate::changes::{ChangeContents, ChangeRecord, ChangeState, list_open_changes, mark_landed_changes, with_git};
 use crate::context::OpenedProject;
 use crate::event_text::describe_run_outcome;
-use crate::hook_runs::{RunCauses, find_newest_runs};
+use crate::hook_runs::{RunCauses, find_newest_runs, read_last_recorded_lines};
 use crate::next_step::find_change_step;
+use crate::runner_settings::build_secret_mask;
 use crate::tone::Tone;
 use crate::{Failure, event_text};
 
@@ -24,6 +26,8 @@ const MAX_FILE_LINES: usize = 5000;
 /// The newest runs that are searched for the checks of a change.
 const MAX_CHECKED_RUNS: usize = 200;
 const MAX_OUTPUT_LINES: usize = 400;
+/// The most lines of the recorded output of a check without feedback.
+const MAX_RECORDED_LINES: usize = 100;
 /// The most characters of a line.
 const MAX_LINE_LENGTH: usize = 4000;
 
@@ -96,6 +100,7 @@ pub struct CheckResult {
     pub outcome: String,
     pub tone: Tone,
     pub message: Option<String>,
+    /// Its feedback, or else the last lines of its recorded output.
     pub output: Vec<String>,
     pub seq: u64,
 }
@@ -114,10 +119,16 @@ pub struct ChangeDetails {
     pub answers: Vec<String>,
 }
 
-/// Lists the changes that are not merged, oldest first.
+/// Lists the changes of which the log knows no merge, newest first. Those that git shows in their bases count as merged.
 pub fn list_change_summaries(opened: &OpenedProject) -> Result<Vec<ChangeSummary>, Failure> {
     let open = list_open_changes(opened)?.into_iter().take(MAX_CHANGES);
-    open.map(|id| Ok(change_summary(&ChangeRecord::load_change_record(opened, id)?))).collect()
+    let mut changes: Vec<ChangeRecord> =
+        open.map(|id| ChangeRecord::load_change_record(opened, id)).collect::<Result<_, _>>()?;
+    if !changes.is_empty() {
+        // A change stays listed as open when git cannot tell its state.
+        let _ = with_git(&opened.project, &RunControl::new(), |git| mark_landed_changes(git, &mut changes));
+    }
+    Ok(changes.iter().map(change_summary).collect())
 }
 
 fn change_summary(change: &ChangeRecord) -> ChangeSummary {
@@ -178,7 +189,7 @@ fn list_checks(opened: &OpenedProject, id: TaskId) -> Result<Vec<CheckResult>, F
     let filter = EventFilter { task: Some(id), ..EventFilter::default() };
     let runs = find_newest_runs(opened, filter, MAX_CHECKED_RUNS, &mut |run| Ok(run.hook.is_some()))?;
     let mut causes = RunCauses::new(&opened.store);
-    let mut checks: Vec<CheckResult> = Vec::new();
+    let mut checks: Vec<(CheckResult, Option<String>)> = Vec::new();
     for run in &runs {
         let cause = causes.find_cause(run)?;
         let effect = cause.and_then(|cause| cause.find_hook_effect(run));
@@ -194,10 +205,21 @@ fn list_checks(opened: &OpenedProject, id: TaskId) -> Result<Vec<CheckResult>, F
             output: lines.take(MAX_OUTPUT_LINES).map(str::to_owned).collect(),
             seq: run.at.0,
         };
-        checks.retain(|earlier| (&earlier.hook, &earlier.gate) != (&check.hook, &check.gate));
-        checks.push(check);
+        checks.retain(|(earlier, _)| (&earlier.hook, &earlier.gate) != (&check.hook, &check.gate));
+        checks.push((check, run.record.clone()));
     }
-    Ok(checks)
+    // The log has no secrets that were known when the output was written; newer ones are masked here.
+    let mask = Config::load(&opened.project.root).ok().map(|config| build_secret_mask(&config));
+    let records = opened.project.record_directory();
+    for (check, record) in &mut checks {
+        if check.output.is_empty()
+            && let Some(mask) = &mask
+        {
+            let lines = read_last_recorded_lines(record.as_deref(), &records, MAX_RECORDED_LINES).unwrap_or_default();
+            check.output = lines.iter().map(|line| excerpt(&mask.mask_text(line), MAX_LINE_LENGTH)).collect();
+        }
+    }
+    Ok(checks.into_iter().map(|(check, _)| check).collect())
 }
 
 /// Splits git's diff into files. git lists the files in the same order in both outputs, and only one of them quotes no paths.

@@ -10,6 +10,7 @@ use windlass_store::EventFilter;
 
 use super::usage::UsageTotals;
 use crate::context::OpenedProject;
+use crate::turn_end::{TURN_END_EVENTS, ends_turn};
 use crate::{Failure, environment, hints, time_format};
 
 /// The most events that a report reads; the newest count.
@@ -17,18 +18,6 @@ const MAX_REPORT_EVENTS: usize = 200_000;
 const EVENTS_PER_PAGE: usize = 1000;
 /// The most rows of a table.
 const MAX_ROWS: usize = 100;
-const DAY_MILLIS: i64 = 86_400_000;
-
-/// The events that end a turn and report its usage.
-const USAGE_EVENTS: [EventType; 7] = [
-    EventType::TurnFinished,
-    EventType::DeliveryFinished,
-    EventType::IterationFailed,
-    EventType::IterationPostponed,
-    EventType::IterationInterrupted,
-    EventType::DeliveryFailed,
-    EventType::HookFinished,
-];
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -74,27 +63,25 @@ pub struct CostReport {
 /// Builds the report about the last days, today included.
 pub fn build_cost_report(opened: &OpenedProject, days: u16) -> Result<CostReport, Failure> {
     let now = environment::current_timestamp();
-    let today = time_format::start_of_day(now);
-    let days = i64::from(days.clamp(1, 366));
-    let since = Timestamp::from_millis(today.millis() - (days - 1) * DAY_MILLIS);
+    let (since, days) = time_format::list_last_days(now, days.clamp(1, 366));
     let changes = EventType::ALL.iter().copied().filter(|kind| TaskTransition::for_event_type(*kind).is_some());
-    let types = USAGE_EVENTS.into_iter().chain([EventType::TaskCreated]).chain(changes).collect();
-    let mut builder = CostBuilder::default();
-    for day in 0..days {
-        builder.days.insert(time_format::format_local_day(since.add_millis(day * DAY_MILLIS)), UsageTotals::default());
-    }
+    let types = usage_events().chain([EventType::TaskCreated]).chain(changes).collect();
+    let days = days.into_iter().map(|day| (day, UsageTotals::default())).collect();
+    let mut builder = CostBuilder { days, ..CostBuilder::default() };
     let is_cut = visit_events_since(opened, types, since, &mut |record| builder.add_record(opened, record))?;
     builder.finish_report(opened, since, now, is_cut)
 }
 
-/// Reads the usage of all turns since a moment.
+/// Returns the events that end a turn or report usage.
+fn usage_events() -> impl Iterator<Item = EventType> {
+    TURN_END_EVENTS.into_iter().chain([EventType::HookFinished])
+}
+
+/// Reads the usage since a moment.
 pub(super) fn read_usage_since(opened: &OpenedProject, since: Timestamp) -> Result<UsageTotals, Failure> {
     let mut totals = UsageTotals::default();
-    visit_events_since(opened, USAGE_EVENTS.to_vec(), since, &mut |record| {
-        let used = record.envelope.event.usage();
-        if !used.is_nothing() {
-            totals.add_turn(used);
-        }
+    visit_events_since(opened, usage_events().collect(), since, &mut |record| {
+        totals.add_event(&record.envelope.event);
         Ok(())
     })?;
     Ok(totals)
@@ -157,12 +144,12 @@ impl CostBuilder {
         if let (Some(task), Some(to)) = (task, to) {
             self.changes.entry(task).or_default().push((envelope.timestamp, to));
         }
-        let used = envelope.event.usage();
-        if used.is_nothing() {
+        let event = &envelope.event;
+        if event.usage().is_nothing() && !ends_turn(event.kind()) {
             return Ok(());
         }
-        self.total.add_turn(used);
-        self.days.entry(time_format::format_local_day(envelope.timestamp)).or_default().add_turn(used);
+        self.total.add_event(event);
+        self.days.entry(time_format::format_local_day(envelope.timestamp)).or_default().add_event(event);
         if let Some(session) = &envelope.session {
             let name = session.to_string();
             if !self.agent_names.contains_key(&name) {
@@ -170,16 +157,16 @@ impl CostBuilder {
                 let found = snapshot.find_session(session).map_err(hints::view_failure)?;
                 self.agent_names.insert(name.clone(), found.map(|session| session.agent).unwrap_or_default());
             }
-            self.agents.entry(self.agent_names[&name].clone()).or_default().add_turn(used);
+            self.agents.entry(self.agent_names[&name].clone()).or_default().add_event(event);
         }
         let Some(task) = task else { return Ok(()) };
-        self.tasks.entry(task).or_default().add_turn(used);
+        self.tasks.entry(task).or_default().add_event(event);
         if let Entry::Vacant(unknown) = self.type_names.entry(task) {
             let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
             let kind = snapshot.find_task(task).map_err(hints::view_failure)?.and_then(|task| task.kind);
             unknown.insert(kind.map_or_else(|| "no type".to_owned(), |kind| kind.to_string()));
         }
-        self.types.entry(self.type_names[&task].clone()).or_default().add_turn(used);
+        self.types.entry(self.type_names[&task].clone()).or_default().add_event(event);
         Ok(())
     }
 
@@ -204,16 +191,16 @@ impl CostBuilder {
         let mut hook_durations: Vec<HookDuration> = self.durations.into_iter().map(duration_row).collect();
         hook_durations.sort_by_key(|row| std::cmp::Reverse(row.p95_ms));
         hook_durations.truncate(MAX_ROWS);
-        let mut tasks = BTreeMap::new();
-        for (id, usage) in self.tasks {
-            let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+        let mut tasks = Vec::new();
+        let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+        for (id, usage) in rank_by_tokens(self.tasks) {
             let goal = snapshot.find_task(id).map_err(hints::view_failure)?.map(|task| task.goal).unwrap_or_default();
-            tasks.insert(format!("{id} {}", super::excerpt(&goal, 80)), usage);
+            tasks.push(CostRow { key: format!("{id} {}", super::excerpt(&goal, 80)), usage });
         }
         Ok(CostReport {
             days: self.days.into_iter().map(|(key, usage)| CostRow { key, usage }).collect(),
             agents: rank_rows(self.agents),
-            tasks: rank_rows(tasks),
+            tasks,
             types: rank_rows(self.types),
             total: self.total,
             hook_durations,
@@ -226,12 +213,16 @@ impl CostBuilder {
     }
 }
 
-/// Sorts rows by tokens, largest first.
 fn rank_rows(rows: BTreeMap<String, UsageTotals>) -> Vec<CostRow> {
-    let mut rows: Vec<CostRow> = rows.into_iter().map(|(key, usage)| CostRow { key, usage }).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.usage.input_tokens + row.usage.output_tokens));
-    rows.truncate(MAX_ROWS);
-    rows
+    rank_by_tokens(rows).into_iter().map(|(key, usage)| CostRow { key, usage }).collect()
+}
+
+/// Returns the entries with the most tokens, largest first.
+fn rank_by_tokens<K>(entries: BTreeMap<K, UsageTotals>) -> Vec<(K, UsageTotals)> {
+    let mut entries: Vec<(K, UsageTotals)> = entries.into_iter().collect();
+    entries.sort_by_key(|(_, usage)| std::cmp::Reverse(usage.input_tokens + usage.output_tokens));
+    entries.truncate(MAX_ROWS);
+    entries
 }
 
 fn duration_row((hook, mut durations): (String, Vec<u64>)) -> HookDuration {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_config::Config;
-use windlass_config::listing::{WorkSubject, list_planned_hooks};
+use windlass_config::listing::{ListedHook, WorkSubject, list_planned_hooks};
+use windlass_engine::HookPoint;
 use windlass_store::EventFilter;
 
 use crate::context::OpenedProject;
@@ -22,6 +23,8 @@ const MAX_COUNTED_RUNS: usize = 2000;
 pub struct HookSummary {
     pub point: String,
     pub name: String,
+    /// The task types that it is bound to; empty if tasks without a type have it too.
+    pub types: Vec<String>,
     pub kind: String,
     /// Its command, URL or rules, in one line.
     pub effect: String,
@@ -47,42 +50,45 @@ pub struct HookPage {
     pub hooks: Vec<HookSummary>,
 }
 
-/// Loads the hooks for a task without a type, with the figures of their newest runs.
+/// The figures of a hook, and its last run.
+type HookFigures<'r> = (HookMetrics, Option<&'r HookRunRecord>);
+
+/// Loads the hooks for tasks of every type, and of none, with the figures of their newest runs.
 pub fn load_hook_page(opened: &OpenedProject) -> Result<HookPage, Failure> {
     let config = Config::load(&opened.project.root)?;
     let state = trust::find_trust_state(&opened.project, &config)?;
     let runs = find_newest_runs(opened, EventFilter::default(), MAX_COUNTED_RUNS, &mut |_| Ok(true))?;
-    let mut figures: BTreeMap<&str, (HookMetrics, Option<&HookRunRecord>)> = BTreeMap::new();
+    let mut figures: BTreeMap<&str, HookFigures<'_>> = BTreeMap::new();
     for run in &runs {
         let Some(name) = &run.hook else { continue };
         let (metrics, last) = figures.entry(name).or_default();
         metrics.count_run(run);
         *last = Some(run);
     }
-    let planned = list_planned_hooks(&config, &WorkSubject::default()).map_err(Failure::from)?;
-    let mut hooks = Vec::new();
-    for listing in &planned {
-        for row in &listing.rows {
-            let found = figures.get(row.name());
-            let last = found.and_then(|(_, last)| *last);
-            let outcome = last.map(|run| describe_run_outcome(run.outcome));
-            let inactive_reason = row.inactive_reason(&listing.point);
-            hooks.push(HookSummary {
-                point: listing.point.name().to_owned(),
-                name: row.name().to_owned(),
-                kind: row.kind().to_owned(),
-                effect: row.describe_effect(),
-                defined_in: row.describe_place(),
-                is_enabled: inactive_reason.is_none(),
-                inactive_reason,
-                runs: found.map_or(0, |(metrics, _)| metrics.count_ended_runs()),
-                failures: found.map_or(0, |(metrics, _)| metrics.failure + metrics.timed_out + metrics.errors),
-                p50_ms: found.and_then(|(metrics, _)| metrics.duration_percentile(50)),
-                p95_ms: found.and_then(|(metrics, _)| metrics.duration_percentile(95)),
-                last_outcome: outcome.map(|(_, word)| word.to_owned()),
-                last_tone: outcome.map_or(Tone::Faint, |(tone, _)| tone),
-                last_at: last.and_then(HookRunRecord::start_or_end_time).map(|at| at.millis()),
+    let types: Vec<Option<String>> =
+        std::iter::once(None).chain(config.task_types().map(|(name, _)| Some(name.to_owned()))).collect();
+    let mut hooks: Vec<HookSummary> = Vec::new();
+    for kind in types {
+        let subject = WorkSubject { kind: kind.clone(), agent: None };
+        let planned = list_planned_hooks(&config, &subject).map_err(Failure::from)?;
+        for (listing, row) in planned.iter().flat_map(|listing| listing.rows.iter().map(move |row| (listing, row))) {
+            let known = hooks.iter_mut().find(|known| {
+                known.point == listing.point.name()
+                    && known.name == row.name()
+                    && known.defined_in == row.describe_place()
+                    && known.effect == row.describe_effect()
             });
+            if let Some(known) = known {
+                if !known.types.is_empty() {
+                    known.types.extend(kind.clone());
+                }
+                continue;
+            }
+            // The hooks of a point stay together.
+            let last_of_point = hooks.iter().rposition(|known| known.point == listing.point.name());
+            let place = last_of_point.map_or(hooks.len(), |place| place + 1);
+            let types = kind.clone().into_iter().collect();
+            hooks.insert(place, summarize_hook(&listing.point, row, types, figures.get(row.name())));
         }
     }
     Ok(HookPage {
@@ -90,4 +96,33 @@ pub fn load_hook_page(opened: &OpenedProject) -> Result<HookPage, Failure> {
         is_trusted: trust::is_config_effective(&opened.project, &config, opened.trust)?,
         hooks,
     })
+}
+
+fn summarize_hook(
+    point: &HookPoint,
+    row: &ListedHook<'_>,
+    types: Vec<String>,
+    figures: Option<&HookFigures<'_>>,
+) -> HookSummary {
+    let metrics = figures.map(|(metrics, _)| metrics);
+    let last = figures.and_then(|(_, last)| *last);
+    let outcome = last.map(|run| describe_run_outcome(run.outcome));
+    let inactive_reason = row.inactive_reason(point);
+    HookSummary {
+        point: point.name().to_owned(),
+        name: row.name().to_owned(),
+        types,
+        kind: row.kind().to_owned(),
+        effect: row.describe_effect(),
+        defined_in: row.describe_place(),
+        is_enabled: inactive_reason.is_none(),
+        inactive_reason,
+        runs: metrics.map_or(0, HookMetrics::count_ended_runs),
+        failures: metrics.map_or(0, |metrics| metrics.failure + metrics.timed_out + metrics.errors),
+        p50_ms: metrics.and_then(|metrics| metrics.duration_percentile(50)),
+        p95_ms: metrics.and_then(|metrics| metrics.duration_percentile(95)),
+        last_outcome: outcome.map(|(_, word)| word.to_owned()),
+        last_tone: outcome.map_or(Tone::Faint, |(tone, _)| tone),
+        last_at: last.and_then(HookRunRecord::start_or_end_time).map(|at| at.millis()),
+    }
 }

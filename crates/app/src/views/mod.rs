@@ -55,6 +55,9 @@ impl LabelledText {
     }
 }
 
+/// The answers to a session that asks at its gate.
+const GATE_ANSWERS: [&str; 3] = ["continue", "ignore-hook", "reject"];
+
 /// Cuts a text for a view, at a whole character.
 fn excerpt(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {

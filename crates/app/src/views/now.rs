@@ -1,18 +1,24 @@
 //! The home screen: what needs a person, who works on what, and what is next.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
-use windlass_engine::{EventType, HookOutcome, NextAction, Session, SessionEndKind, Task, TaskState, Timestamp};
-use windlass_store::{EventFilter, StoreSnapshot, TaskFilter};
+use windlass_engine::{
+    EventRecord, EventType, HookOutcome, NextAction, Seq, Session, SessionEndKind, SessionName, StateView, Task,
+    TaskId, TaskState, Timestamp,
+};
+use windlass_store::{EventFilter, Store, StoreSnapshot, TaskFilter};
 
+use super::GATE_ANSWERS;
 use super::cost::read_usage_since;
-use super::session::SessionSummary;
+use super::session::{SessionSummary, find_newest_sessions, read_session_events_back};
 use super::task::{TaskSummary, list_task_answers};
 use super::usage::UsageTotals;
-use crate::changes::{ChangeRecord, list_open_changes};
+use crate::changes::{ChangeRecord, ChangeState, has_open_change, list_open_changes};
 use crate::context::OpenedProject;
 use crate::event_text::state_tone;
-use crate::hook_runs::{HookRunOutcome, HookRunRecord, find_newest_runs};
+use crate::hook_runs::{HookRunOutcome, HookRunRecord, RUN_EVENTS, collect_runs};
 use crate::next_step::find_change_step;
 use crate::tone::Tone;
 use crate::{Failure, environment, hints, time_format, trust, unreadable_files};
@@ -21,6 +27,12 @@ use crate::{Failure, environment, hints, time_format, trust, unreadable_files};
 const MAX_ITEMS: usize = 50;
 const MAX_NEXT_TASKS: usize = 10;
 const MAX_EVIDENCE_LINES: usize = 60;
+/// The number of sessions, newest first, among which the open ones are searched.
+const MAX_SEARCHED_SESSIONS: usize = 200;
+/// The most events of a session that are searched for evidence.
+const MAX_EVIDENCE_EVENTS: usize = 500;
+/// The distances from the last event of a task, in positions, within which its events are searched, one after the other.
+const TASK_SEARCH_DISTANCES: [u64; 3] = [500, 5_000, 50_000];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -64,6 +76,8 @@ pub struct NowView {
     pub head: u64,
     /// Oldest first.
     pub waiting: Vec<WaitingItem>,
+    /// Whether more than the items of `waiting` need a person.
+    pub has_more: bool,
     pub working: Vec<SessionSummary>,
     pub next: Vec<TaskSummary>,
     pub counts: Vec<StateCount>,
@@ -75,34 +89,27 @@ pub struct NowView {
 /// Builds the home screen.
 pub fn build_now_view(opened: &OpenedProject) -> Result<NowView, Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
-    let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
-    let (mut waiting, mut working) = (Vec::new(), Vec::new());
-    for session in sessions.into_iter().filter(|session| !session.is_over() || needs_person(session)) {
-        if session.next_action() == NextAction::Answer || needs_person(&session) {
-            waiting.push(session_item(opened, &session)?);
+    let sessions = find_relevant_sessions(opened, &snapshot)?;
+    let (mut waiting, mut working, mut has_more) = (Vec::new(), Vec::new(), false);
+    for (session, started_at) in sessions {
+        if waits_for_person(&session) {
+            match waiting.len() < MAX_ITEMS {
+                true => waiting.push(session_item(opened, &session)?),
+                false => has_more = true,
+            }
         }
         if !session.is_over() && working.len() < MAX_ITEMS {
-            working.push(SessionSummary::from_session(opened, &snapshot, session)?);
+            working.push(SessionSummary::from_session(opened, &snapshot, session, started_at)?);
         }
     }
-    for task in list_stuck_tasks(&snapshot)? {
-        waiting.push(task_item(opened, &task)?);
+    let stuck = list_stuck_tasks(&snapshot, MAX_ITEMS + 1)?;
+    let changes = list_open_changes(opened)?;
+    has_more |= stuck.len() > MAX_ITEMS || changes.len() > MAX_ITEMS;
+    for task in stuck.iter().take(MAX_ITEMS) {
+        waiting.push(task_item(opened, task)?);
     }
-    for id in list_open_changes(opened)?.into_iter().take(MAX_ITEMS) {
-        let change = ChangeRecord::load_change_record(opened, id)?;
-        let task = &change.task;
-        if task.state == TaskState::Completed && find_change_step(opened, task)?.is_some() {
-            waiting.push(WaitingItem {
-                kind: WaitingKind::OpenChange,
-                task: Some(task.id.to_string()),
-                session: None,
-                title: task.goal.clone(),
-                reason: format!("its change {} can be merged into {}", change.branch_name(), change.base_name()),
-                since: task.updated_at.millis(),
-                evidence: Vec::new(),
-                answers: Vec::new(),
-            });
-        }
+    for id in changes.into_iter().take(MAX_ITEMS) {
+        waiting.extend(change_item(opened, id)?);
     }
     waiting.sort_by_key(|item| item.since);
     let counts = snapshot.count_tasks_by_state().map_err(hints::store_failure)?;
@@ -111,6 +118,7 @@ pub fn build_now_view(opened: &OpenedProject) -> Result<NowView, Failure> {
     Ok(NowView {
         head: opened.store.head().map_err(hints::store_failure)?.0,
         waiting,
+        has_more,
         working,
         next: next.iter().map(TaskSummary::from_task).collect(),
         counts: counts.into_iter().map(|(state, count)| count_view(state, count)).collect(),
@@ -121,8 +129,66 @@ pub fn build_now_view(opened: &OpenedProject) -> Result<NowView, Failure> {
 
 /// Finds the open question about a task or a session, as long as it waits for an answer.
 pub fn find_waiting_item(opened: &OpenedProject, subject: &str) -> Result<Option<WaitingItem>, Failure> {
-    let is_about = |item: &WaitingItem| [&item.task, &item.session].contains(&&Some(subject.to_owned()));
-    Ok(build_now_view(opened)?.waiting.into_iter().find(is_about))
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let find_session = |name: &SessionName| snapshot.find_session(name).map_err(hints::view_failure);
+    if let Ok(id) = subject.parse::<TaskId>() {
+        let Some(task) = snapshot.find_task(id).map_err(hints::view_failure)? else { return Ok(None) };
+        if is_stuck(&task) {
+            return task_item(opened, &task).map(Some);
+        }
+        let holder = task.lease.as_ref().and_then(|lease| lease.session.as_ref());
+        let holder = holder.map(find_session).transpose()?.flatten();
+        return match holder.filter(waits_for_person) {
+            Some(session) => session_item(opened, &session).map(Some),
+            None if has_open_change(&task) => change_item(opened, id),
+            None => Ok(None),
+        };
+    }
+    let Ok(name) = subject.parse::<SessionName>() else { return Ok(None) };
+    let session = find_session(&name)?.filter(waits_for_person);
+    session.map(|session| session_item(opened, &session)).transpose()
+}
+
+/// Finds the open sessions, and those that need a person, newest first, with the times of their starts as far as they are known.
+/// Of older sessions, it finds those that hold a task, or have a turn or a hook in progress.
+fn find_relevant_sessions(
+    opened: &OpenedProject,
+    snapshot: &StoreSnapshot<'_>,
+) -> Result<Vec<(Session, Option<Timestamp>)>, Failure> {
+    let (newest, has_more) = find_newest_sessions(opened, snapshot, MAX_SEARCHED_SESSIONS)?;
+    let mut known: BTreeSet<SessionName> = BTreeSet::new();
+    let mut found = Vec::new();
+    let mut add = |session: Session, started_at| {
+        if known.insert(session.name.clone()) && (!session.is_over() || needs_person(&session)) {
+            found.push((session, started_at));
+        }
+    };
+    newest.into_iter().for_each(|(session, started_at)| add(session, Some(started_at)));
+    if has_more {
+        for name in list_busy_sessions(opened, snapshot)? {
+            let session = snapshot.find_session(&name).map_err(hints::view_failure)?;
+            session.into_iter().filter(|session| !session.is_over()).for_each(|session| add(session, None));
+        }
+    }
+    Ok(found)
+}
+
+/// Lists the sessions that hold a task, or have a pending effect.
+fn list_busy_sessions(opened: &OpenedProject, snapshot: &StoreSnapshot<'_>) -> Result<BTreeSet<SessionName>, Failure> {
+    let mut names = BTreeSet::new();
+    let filter = TaskFilter { states: vec![TaskState::Active, TaskState::Submitted], ..TaskFilter::default() };
+    snapshot
+        .visit_tasks(&filter, |task| {
+            names.extend(task.lease.and_then(|lease| lease.session));
+            names.len() < MAX_SEARCHED_SESSIONS
+        })
+        .map_err(hints::store_failure)?;
+    let effects = snapshot.pending_effects().map_err(hints::store_failure)?;
+    for effect in effects.iter().take(MAX_SEARCHED_SESSIONS) {
+        let record = opened.store.read_event(effect.id.seq).map_err(hints::store_failure)?;
+        names.extend(record.and_then(|record| record.envelope.session));
+    }
+    Ok(names)
 }
 
 fn count_view(state: TaskState, count: u64) -> StateCount {
@@ -134,19 +200,48 @@ fn needs_person(session: &Session) -> bool {
     session.task.is_none() && session.is_over() && session.ending_kind() == Some(SessionEndKind::Escalated)
 }
 
-fn list_stuck_tasks(snapshot: &StoreSnapshot<'_>) -> Result<Vec<Task>, Failure> {
+fn waits_for_person(session: &Session) -> bool {
+    session.next_action() == NextAction::Answer || needs_person(session)
+}
+
+/// Returns whether a task waits for a person. A task that another one blocks waits for that one.
+fn is_stuck(task: &Task) -> bool {
+    let is_stuck = matches!(task.state, TaskState::Blocked | TaskState::Failed);
+    is_stuck && task.blocked.as_ref().is_none_or(|blocked| blocked.by.is_none())
+}
+
+fn list_stuck_tasks(snapshot: &StoreSnapshot<'_>, most: usize) -> Result<Vec<Task>, Failure> {
     let mut stuck = Vec::new();
     let filter = TaskFilter { states: vec![TaskState::Blocked, TaskState::Failed], ..TaskFilter::default() };
     snapshot
         .visit_tasks(&filter, |task| {
-            // A task that another one blocks waits for that one.
-            if task.blocked.as_ref().is_none_or(|blocked| blocked.by.is_none()) {
+            if is_stuck(&task) {
                 stuck.push(task);
             }
-            stuck.len() < MAX_ITEMS
+            stuck.len() < most
         })
         .map_err(hints::store_failure)?;
     Ok(stuck)
+}
+
+/// Returns the item about an open change, if a person may merge it. Git is not asked whether the change was merged elsewhere.
+fn change_item(opened: &OpenedProject, id: TaskId) -> Result<Option<WaitingItem>, Failure> {
+    let change = ChangeRecord::load_change_record(opened, id)?;
+    let task = &change.task;
+    let is_open = task.state == TaskState::Completed && change.change_state() == ChangeState::Open;
+    if !is_open || find_change_step(opened, task)?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(WaitingItem {
+        kind: WaitingKind::OpenChange,
+        task: Some(task.id.to_string()),
+        session: None,
+        title: task.goal.clone(),
+        reason: format!("its change {} can be merged into {}", change.branch_name(), change.base_name()),
+        since: task.updated_at.millis(),
+        evidence: Vec::new(),
+        answers: Vec::new(),
+    }))
 }
 
 fn session_item(opened: &OpenedProject, session: &Session) -> Result<WaitingItem, Failure> {
@@ -155,11 +250,12 @@ fn session_item(opened: &OpenedProject, session: &Session) -> Result<WaitingItem
         true => session.describe_block_state(),
         false => "the session has left its work to a person".to_owned(),
     };
-    let filter = EventFilter { session: Some(session.name.clone()), ..EventFilter::default() };
-    let answers: &[&str] = if asks { &["continue", "ignore-hook", "reject"] } else { &[] };
-    let evidence = read_block_evidence(opened, filter.clone())?;
-    let asked = EventFilter { types: vec![EventType::GateDecided, EventType::SessionEnded], ..filter };
-    let since = find_last_time(opened, &asked)?;
+    let answers: &[&str] = if asks { &GATE_ANSWERS } else { &[] };
+    let mut records = read_session_events_back(opened, session, &RUN_EVENTS, MAX_EVIDENCE_EVENTS)?;
+    records.reverse();
+    let evidence = read_block_evidence(opened, &records)?;
+    let asked = read_session_events_back(opened, session, &[EventType::GateDecided, EventType::SessionEnded], 1)?;
+    let since = asked.first().map(|record| record.envelope.timestamp);
     let title = match (&session.goal, session.task) {
         (Some(goal), _) => goal.clone(),
         (None, Some(id)) => opened.require_task(id)?.goal,
@@ -180,7 +276,6 @@ fn session_item(opened: &OpenedProject, session: &Session) -> Result<WaitingItem
 fn task_item(opened: &OpenedProject, task: &Task) -> Result<WaitingItem, Failure> {
     let kind = if task.state == TaskState::Failed { WaitingKind::FailedTask } else { WaitingKind::BlockedTask };
     let reason = task.blocked.as_ref().map(|blocked| blocked.reason.clone()).or_else(|| task.reason.clone());
-    let filter = EventFilter { task: Some(task.id), ..EventFilter::default() };
     let mut evidence: Vec<String> = task
         .findings
         .iter()
@@ -188,35 +283,48 @@ fn task_item(opened: &OpenedProject, task: &Task) -> Result<WaitingItem, Failure
         .take(MAX_EVIDENCE_LINES)
         .collect();
     if evidence.is_empty() && task.blocked.as_ref().is_some_and(|blocked| !blocked.hooks.is_empty()) {
-        evidence = read_block_evidence(opened, filter.clone())?;
+        evidence = read_block_evidence(opened, &read_newest_task_events(opened, task, &RUN_EVENTS)?)?;
     }
-    let stopped = EventFilter { types: vec![EventType::TaskBlocked, EventType::TaskFailed], ..filter };
+    let stopped = read_newest_task_events(opened, task, &[EventType::TaskBlocked, EventType::TaskFailed])?;
+    let since = stopped.last().map_or(task.updated_at, |record| record.envelope.timestamp);
     Ok(WaitingItem {
         kind,
         task: Some(task.id.to_string()),
         session: None,
         title: task.goal.clone(),
         reason: reason.unwrap_or_default(),
-        since: find_last_time(opened, &stopped)?.unwrap_or(task.updated_at).millis(),
+        since: since.millis(),
         evidence,
         answers: list_task_answers(task),
     })
 }
 
-/// Reads the feedback of the last hook that blocked.
-fn read_block_evidence(opened: &OpenedProject, filter: EventFilter) -> Result<Vec<String>, Failure> {
+/// Returns the feedback of the last hook that blocked, from events that are sorted oldest first.
+fn read_block_evidence(opened: &OpenedProject, records: &[EventRecord]) -> Result<Vec<String>, Failure> {
     let blocks =
-        |run: &HookRunRecord| run.outcome == HookRunOutcome::Ended(HookOutcome::Block) && run.feedback.is_some();
-    let runs = find_newest_runs(opened, filter, 1, &mut |run| Ok(blocks(run)))?;
-    let lines = runs.iter().flat_map(|run| &run.feedback).flat_map(|(_, text)| text.lines());
+        |run: &&HookRunRecord| run.outcome == HookRunOutcome::Ended(HookOutcome::Block) && run.feedback.is_some();
+    let runs = collect_runs(opened, records)?;
+    let last = runs.iter().rev().find(blocks);
+    let lines = last.iter().flat_map(|run| &run.feedback).flat_map(|(_, text)| text.lines());
     let lines = lines.filter(|line| !line.trim().is_empty());
     Ok(lines.take(MAX_EVIDENCE_LINES).map(str::to_owned).collect())
 }
 
-/// Returns the time of the last event that a filter takes.
-fn find_last_time(opened: &OpenedProject, filter: &EventFilter) -> Result<Option<Timestamp>, Failure> {
-    let newest = opened.store.read_events_back(filter, None, 1).map_err(hints::store_failure)?;
-    Ok(newest.first().map(|record| record.envelope.timestamp))
+/// Reads the newest events of some types of a task, oldest first, without its whole history.
+fn read_newest_task_events(
+    opened: &OpenedProject,
+    task: &Task,
+    types: &[EventType],
+) -> Result<Vec<EventRecord>, Failure> {
+    let filter = EventFilter { types: types.to_vec(), task: Some(task.id), ..EventFilter::default() };
+    for distance in TASK_SEARCH_DISTANCES {
+        let after = Seq(task.last_event.0.saturating_sub(distance));
+        let found = opened.store.read_events(&filter, after, usize::MAX).map_err(hints::store_failure)?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
 }
 
 fn list_warnings(opened: &OpenedProject) -> Vec<String> {

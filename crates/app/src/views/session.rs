@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use windlass_engine::{EventType, Session, StateView};
+use windlass_engine::{EventRecord, EventType, Seq, Session, StateView, Timestamp};
 use windlass_store::{EventFilter, StoreSnapshot};
 
 use super::usage::UsageTotals;
@@ -44,10 +44,12 @@ pub struct SessionPage {
 }
 
 impl SessionSummary {
+    /// Summarizes a session. The start time is read from the log unless it is given.
     pub fn from_session(
         opened: &OpenedProject,
         snapshot: &StoreSnapshot<'_>,
         session: Session,
+        started_at: Option<Timestamp>,
     ) -> Result<Self, Failure> {
         let view = SessionView::from_session(opened, session);
         let session = &view.session;
@@ -59,11 +61,13 @@ impl SessionSummary {
             }
             (None, None) => "tasks of the graph".to_owned(),
         };
-        let moment = |kind: EventType| -> Result<Option<i64>, Failure> {
-            let filter =
-                EventFilter { types: vec![kind], session: Some(session.name.clone()), ..EventFilter::default() };
-            let found = opened.store.read_events_back(&filter, None, 1).map_err(hints::store_failure)?;
-            Ok(found.first().map(|record| record.envelope.timestamp.millis()))
+        let started_at = match started_at {
+            Some(at) => Some(at),
+            None => find_newest_time(opened, session, EventType::SessionStarted)?,
+        };
+        let ended_at = match session.is_over() {
+            true => find_newest_time(opened, session, EventType::SessionEnded)?,
+            false => None,
         };
         let (tone, state) = describe_session_state(&view);
         Ok(Self {
@@ -79,29 +83,62 @@ impl SessionSummary {
             sent_back: session.retries,
             max_send_backs: session.terms.max_hook_retries,
             waits_for: view.describe_awaited(snapshot)?,
-            started_at: moment(EventType::SessionStarted)?.unwrap_or_default(),
-            ended_at: if session.is_over() { moment(EventType::SessionEnded)? } else { None },
+            started_at: started_at.map_or(0, Timestamp::millis),
+            ended_at: ended_at.map(Timestamp::millis),
+            // The row of a session counts no turns.
             usage: UsageTotals::from_usage(session.watch.used, session.iteration.into()),
         })
     }
 }
 
+/// Reads the newest events of some types of a session, newest first. The search begins at the last event that changed the session,
+/// not at the end of the log.
+pub(super) fn read_session_events_back(
+    opened: &OpenedProject,
+    session: &Session,
+    types: &[EventType],
+    most: usize,
+) -> Result<Vec<EventRecord>, Failure> {
+    let filter = EventFilter { types: types.to_vec(), session: Some(session.name.clone()), ..EventFilter::default() };
+    let before = Seq(session.version.0 + 1);
+    opened.store.read_events_back(&filter, Some(before), most).map_err(hints::store_failure)
+}
+
+fn find_newest_time(opened: &OpenedProject, session: &Session, kind: EventType) -> Result<Option<Timestamp>, Failure> {
+    let newest = read_session_events_back(opened, session, &[kind], 1)?;
+    Ok(newest.first().map(|record| record.envelope.timestamp))
+}
+
 /// Lists the sessions that were started last, newest first.
 pub fn list_session_summaries(opened: &OpenedProject, most: usize) -> Result<SessionPage, Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let (newest, has_more) = find_newest_sessions(opened, &snapshot, most)?;
+    let summary = |(session, started_at)| SessionSummary::from_session(opened, &snapshot, session, Some(started_at));
+    Ok(SessionPage { sessions: newest.into_iter().map(summary).collect::<Result<_, _>>()?, has_more })
+}
+
+/// Finds the sessions that were started last, newest first, with the times of their starts, and whether there are more.
+pub(super) fn find_newest_sessions(
+    opened: &OpenedProject,
+    snapshot: &StoreSnapshot<'_>,
+    most: usize,
+) -> Result<(Vec<(Session, Timestamp)>, bool), Failure> {
     let filter = EventFilter { types: vec![EventType::SessionStarted], ..EventFilter::default() };
     let (mut sessions, mut before) = (Vec::new(), None);
     loop {
         let page = opened.store.read_events_back(&filter, before, STARTS_PER_PAGE).map_err(hints::store_failure)?;
-        let Some(oldest) = page.last() else { return Ok(SessionPage { sessions, has_more: false }) };
-        before = Some(oldest.seq);
-        for name in page.iter().filter_map(|record| record.envelope.session.as_ref()) {
+        for record in &page {
             if sessions.len() == most {
-                return Ok(SessionPage { sessions, has_more: true });
+                return Ok((sessions, true));
             }
+            let Some(name) = &record.envelope.session else { continue };
             if let Some(session) = snapshot.find_session(name).map_err(hints::view_failure)? {
-                sessions.push(SessionSummary::from_session(opened, &snapshot, session)?);
+                sessions.push((session, record.envelope.timestamp));
             }
+        }
+        match page.last() {
+            Some(oldest) if page.len() == STARTS_PER_PAGE => before = Some(oldest.seq),
+            _ => return Ok((sessions, false)),
         }
     }
 }

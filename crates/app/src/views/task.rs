@@ -205,7 +205,7 @@ fn list_task_sessions(
             && known.insert(name.clone())
             && let Some(session) = snapshot.find_session(name).map_err(hints::view_failure)?
         {
-            sessions.push(SessionSummary::from_session(opened, snapshot, session)?);
+            sessions.push(SessionSummary::from_session(opened, snapshot, session, None)?);
         }
     }
     Ok(sessions)

@@ -1,25 +1,26 @@
 //! The history of a session, grouped by iteration: turns, hooks, decisions of the gate, waits and messages.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
-use windlass_engine::{Event, EventRecord, NextAction, Session};
+use windlass_engine::{Event, EventRecord, EventType, NextAction, Session, Timestamp};
 use windlass_store::EventFilter;
 
-use super::excerpt;
 use super::session::SessionSummary;
+use super::{GATE_ANSWERS, excerpt};
 use crate::context::OpenedProject;
 use crate::event_text::event_tone;
 use crate::tone::Tone;
+use crate::turn_end::ends_turn;
 use crate::why::{WhyFact, build_facts};
-use crate::{Failure, hints};
+use crate::{Failure, environment, hints};
 
 /// The most events of a session that its timeline reads; the newest count.
 const MAX_TIMELINE_EVENTS: usize = 4000;
 const MAX_EVIDENCE_LINES: usize = 400;
 /// The most characters of a text.
 const MAX_TEXT_LENGTH: usize = 20_000;
-/// The answers to a session that asks at its gate.
-const GATE_ANSWERS: [&str; 3] = ["continue", "ignore-hook", "reject"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -49,6 +50,7 @@ pub struct TimelineItem {
     pub title: String,
     pub tone: Tone,
     pub started_at: i64,
+    /// The end; for a wait, the time of the next try, which may lie in the future.
     pub ended_at: Option<i64>,
     pub is_pending: bool,
     /// The agent's answer, the message, or the feedback.
@@ -90,6 +92,8 @@ pub fn build_session_timeline(opened: &OpenedProject, session: &Session) -> Resu
     let is_cut = records.len() > MAX_TIMELINE_EVENTS;
     records.truncate(MAX_TIMELINE_EVENTS);
     records.reverse();
+    let start = records.first().filter(|record| record.kind() == EventType::SessionStarted);
+    let started_at = start.map(|record| record.envelope.timestamp);
     let facts = build_facts(opened, records)?;
     let mut builder = TimelineBuilder::default();
     facts.iter().for_each(|fact| builder.add_fact(fact));
@@ -103,8 +107,8 @@ pub fn build_session_timeline(opened: &OpenedProject, session: &Session) -> Resu
     let asks = session.next_action() == NextAction::Answer;
     Ok(SessionTimeline {
         answers: if asks { GATE_ANSWERS.map(str::to_owned).to_vec() } else { Vec::new() },
-        groups: builder.finish_groups(session),
-        session: SessionSummary::from_session(opened, &snapshot, session.clone())?,
+        groups: builder.finish_groups(session.is_over(), environment::current_timestamp()),
+        session: SessionSummary::from_session(opened, &snapshot, session.clone(), started_at)?,
         pending_feedback,
         is_cut,
     })
@@ -113,21 +117,29 @@ pub fn build_session_timeline(opened: &OpenedProject, session: &Session) -> Resu
 #[derive(Default)]
 struct TimelineBuilder {
     groups: Vec<TimelineGroup>,
+    /// The items of hooks, by the positions of the feedback that they have queued.
+    feedback_items: BTreeMap<u64, u64>,
 }
 
 impl TimelineBuilder {
     fn add_fact(&mut self, fact: &WhyFact) {
         let record = &fact.record;
         let at = record.envelope.timestamp.millis();
+        if matches!(record.kind(), EventType::TurnStarted | EventType::SessionEnded) {
+            self.end_waits(at);
+        }
         if let Event::TurnStarted(_) = &record.envelope.event {
             let item = TimelineItem { is_pending: true, ended_at: None, ..build_item(fact, TimelineItemKind::Turn) };
             return self.add_item(record, item);
         }
-        if ends_turn(&record.envelope.event)
+        let postpones = record.kind() == EventType::IterationPostponed;
+        if ends_turn(record.kind())
             && let Some(turn) = self.find_open_turn()
         {
             let ended = build_item(fact, TimelineItemKind::Turn);
-            turn.seq = ended.seq;
+            if !postpones {
+                turn.seq = ended.seq;
+            }
             turn.event = ended.event;
             turn.title = ended.title;
             turn.tone = ended.tone;
@@ -136,10 +148,19 @@ impl TimelineBuilder {
             turn.ended_at = Some(at);
             turn.is_pending = false;
             self.extend_group(at);
-            return;
+            if !postpones {
+                return;
+            }
+        }
+        if let Some((queued, _)) = fact.run.as_ref().and_then(|run| run.feedback.as_ref()) {
+            self.feedback_items.insert(queued.0, record.seq.0);
         }
         if is_shown(&record.envelope.event) {
-            self.add_item(record, build_item(fact, item_kind(fact)));
+            let mut item = build_item(fact, item_kind(fact));
+            for seq in &mut item.related_seqs {
+                *seq = self.feedback_items.get(seq).copied().unwrap_or(*seq);
+            }
+            self.add_item(record, item);
         }
     }
 
@@ -149,11 +170,20 @@ impl TimelineBuilder {
             let (started_at, ended_at) = (item.started_at, None);
             self.groups.push(TimelineGroup { iteration, items: Vec::new(), started_at, ended_at });
         }
-        let end = item.ended_at.unwrap_or(item.started_at);
+        // A wait may end before its time.
+        let end = item.ended_at.filter(|_| item.kind != TimelineItemKind::Wait).unwrap_or(item.started_at);
         if let Some(group) = self.groups.last_mut() {
             group.items.push(item);
         }
         self.extend_group(end);
+    }
+
+    fn end_waits(&mut self, at: i64) {
+        let Some(group) = self.groups.last_mut() else { return };
+        for wait in group.items.iter_mut().filter(|item| item.kind == TimelineItemKind::Wait) {
+            wait.ended_at = wait.ended_at.min(Some(at));
+            group.ended_at = group.ended_at.max(wait.ended_at);
+        }
     }
 
     fn extend_group(&mut self, to: i64) {
@@ -167,26 +197,17 @@ impl TimelineBuilder {
         items.into_iter().find(|item| item.kind == TimelineItemKind::Turn && item.is_pending)
     }
 
-    /// Returns the groups. The last one of an open session has no end.
-    fn finish_groups(mut self, session: &Session) -> Vec<TimelineGroup> {
-        if let Some(last) = self.groups.last_mut().filter(|_| !session.is_over()) {
+    /// Returns the groups. The last one of an open session has no end. A wait of an open session is pending until its end.
+    fn finish_groups(mut self, is_over: bool, now: Timestamp) -> Vec<TimelineGroup> {
+        let waits = self.groups.iter_mut().flat_map(|group| &mut group.items);
+        for wait in waits.filter(|item| item.kind == TimelineItemKind::Wait) {
+            wait.is_pending = !is_over && wait.ended_at.is_some_and(|until| until > now.millis());
+        }
+        if let Some(last) = self.groups.last_mut().filter(|_| !is_over) {
             last.ended_at = None;
         }
         self.groups
     }
-}
-
-fn ends_turn(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::TurnFinished(_)
-            | Event::DeliveryFinished(_)
-            | Event::IterationFailed(_)
-            | Event::DeliveryFailed(_)
-            | Event::IterationInterrupted(_)
-            | Event::DeliveryInterrupted(_)
-            | Event::IterationPostponed(_)
-    )
 }
 
 /// Returns whether a timeline has an item for the event. Bookkeeping has none.
@@ -209,7 +230,7 @@ fn item_kind(fact: &WhyFact) -> TimelineItemKind {
         Event::IterationPostponed(_) => TimelineItemKind::Wait,
         Event::FeedbackQueued(_) => TimelineItemKind::Message,
         Event::FeedbackDelivered(_) => TimelineItemKind::Feedback,
-        event if ends_turn(event) => TimelineItemKind::Turn,
+        event if ends_turn(event.kind()) => TimelineItemKind::Turn,
         _ => TimelineItemKind::Event,
     }
 }
@@ -246,5 +267,57 @@ fn build_item(fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
         evidence: evidence.iter().take(MAX_EVIDENCE_LINES).cloned().collect(),
         details: fact.details.clone(),
         related_seqs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_engine::{AgentUsage, EventEnvelope, EventMetadata, EventSubject, Seq, TurnPurpose, payload};
+
+    use super::*;
+
+    fn build_fact(seq: u64, event: Event) -> WhyFact {
+        let triggered_by = "run-1".to_owned();
+        let metadata = EventMetadata { triggered_by, cause: None, depth: 0, via: None, forced: false, owes: None };
+        let timestamp = Timestamp::from_millis(i64::try_from(seq).unwrap() * 1000);
+        let (node, session) = (EventSubject::System, None);
+        let envelope = EventEnvelope { timestamp, node, session, iteration: Some(1), event, metadata };
+        WhyFact::from_event(EventRecord { seq: Seq(seq), envelope }, &[])
+    }
+
+    fn started() -> Event {
+        let owner = "run-1".parse().unwrap();
+        payload::TurnStarted { run: "pump.1.7".parse().unwrap(), owner, purpose: TurnPurpose::Work, feedback: 0 }.into()
+    }
+
+    fn postponed(until: i64) -> Event {
+        payload::IterationPostponed {
+            run: "pump.1.7".parse().unwrap(),
+            error: "rate limited".to_owned(),
+            until: Timestamp::from_millis(until),
+            record: None,
+            usage: AgentUsage::default(),
+        }
+        .into()
+    }
+
+    fn list_items(events: Vec<Event>, now: i64) -> Vec<(u64, TimelineItemKind, bool, Option<i64>)> {
+        let mut builder = TimelineBuilder::default();
+        for (seq, event) in (1..).zip(events) {
+            builder.add_fact(&build_fact(seq, event));
+        }
+        let groups = builder.finish_groups(false, Timestamp::from_millis(now));
+        let items = groups.into_iter().flat_map(|group| group.items);
+        items.map(|item| (item.seq, item.kind, item.is_pending, item.ended_at)).collect()
+    }
+
+    #[test]
+    fn rate_limit_ends_turn_and_begins_wait() {
+        let turn = (1, TimelineItemKind::Turn, false, Some(2000));
+        let wait = |is_pending, end| (2, TimelineItemKind::Wait, is_pending, Some(end));
+        assert_eq!(list_items(vec![started(), postponed(60_000)], 10_000), [turn, wait(true, 60_000)]);
+        assert_eq!(list_items(vec![started(), postponed(60_000)], 70_000), [turn, wait(false, 60_000)]);
+        let next = (3, TimelineItemKind::Turn, true, None);
+        assert_eq!(list_items(vec![started(), postponed(60_000), started()], 10_000), [turn, wait(false, 3000), next]);
     }
 }

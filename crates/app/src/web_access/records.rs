@@ -111,9 +111,9 @@ impl AccessRecords {
         self.change_records(|records| (records.url, records.port) = (Some(url.to_owned()), Some(port)))
     }
 
-    /// Notes that the page is served no more.
-    pub fn note_end(&self) -> Result<(), Failure> {
-        self.change_records(|records| records.url = None)
+    /// Notes that the page is served no more at this address.
+    pub fn note_end(&self, url: &str) -> Result<(), Failure> {
+        self.change_records(|records| records.url = records.url.take().filter(|served| served != url))
     }
 
     /// Returns the port at which the page was served last, so that links and bookmarks stay valid.
@@ -143,6 +143,10 @@ impl AccessRecords {
     /// Exchanges a code for a secret that stays valid. A code works once.
     pub fn redeem_code(&self, code: &str) -> Result<Option<(Secret, Viewer)>, Failure> {
         let (digest, mut found) = (digest_text(code), None);
+        // A wrong code changes nothing, so it takes no lock.
+        if !self.read_records()?.codes.iter().any(|record| is_same_digest(&record.digest, &digest)) {
+            return Ok(None);
+        }
         self.change_records(|records| {
             let place = records.codes.iter().position(|record| is_same_digest(&record.digest, &digest));
             found = place.map(|place| records.codes.remove(place)).filter(|record| record.expires_at > now());

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -43,11 +43,15 @@ pub struct ServedPage {
 
 impl ServedPage {
     pub fn new(world: &TestWorld, options: &[&str]) -> Self {
-        let words = [&["--json", "serve"], options].concat();
-        let mut child = world.command(&words).stdout(Stdio::piped()).spawn().unwrap();
+        Self::start(world.command(&[&["--json", "serve"], options].concat()))
+    }
+
+    /// Starts a server with a command, which prints JSON.
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let started: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{words:?}: {line:?}"));
+        let started: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{command:?}: {line:?}"));
         let (_, host) = started["url"].as_str().unwrap().split_once("//").unwrap();
         let (_, code) = started["login"].as_str().unwrap().split_once("#code=").unwrap();
         Self { host: host.to_owned(), code: code.to_owned(), child }

@@ -8,14 +8,30 @@ use rustix::process::Pid;
 use super::proc;
 use crate::file::read_kernel_file;
 
-/// The column of the inode in `/proc/net/tcp`.
-const INODE_COLUMN: usize = 9;
+/// The state of an established connection in `/proc/net/tcp`.
+const ESTABLISHED: &str = "01";
 
-/// Returns whether a connection comes from a process that is, or descends from, one with this command line. `peer` and `local`
-/// are the addresses as the server sees them. A process that cannot be found does not count.
+/// A row of the kernel's table of connections.
+struct SocketRow {
+    state: String,
+    user: u32,
+    inode: u64,
+}
+
+/// Returns whether a connection may come from a process that is, or descends from, one with this command line. `peer` and `local`
+/// are the addresses as the server sees them. A connection of this machine counts unless its process is found and is another one:
+/// a client that has closed its end already, or hides its files, would pass otherwise.
 pub(crate) fn is_connection_below_program(words: &[&[u8]], peer: SocketAddr, local: SocketAddr) -> bool {
-    let Some(inode) = find_socket_inode(peer, local) else { return false };
-    find_socket_owners(inode).into_iter().any(|pid| {
+    let Some(row) = find_socket_row(peer, local) else { return peer.ip().to_canonical().is_loopback() };
+    if row.state != ESTABLISHED || row.inode == 0 {
+        return true;
+    }
+    let owners = find_socket_owners(row.inode);
+    if owners.is_empty() {
+        // The files of another user's processes cannot be seen. Our agents are processes of this user.
+        return row.user == rustix::process::geteuid().as_raw();
+    }
+    owners.into_iter().any(|pid| {
         let mut next = Some(pid);
         while let Some(pid) = next {
             if proc::read_command_line(pid).is_some_and(|found| found == words) {
@@ -27,16 +43,20 @@ pub(crate) fn is_connection_below_program(words: &[&[u8]], peer: SocketAddr, loc
     })
 }
 
-/// Returns the inode of the client's socket.
-fn find_socket_inode(client: SocketAddr, server: SocketAddr) -> Option<u64> {
+/// Finds the row of the client's socket.
+fn find_socket_row(client: SocketAddr, server: SocketAddr) -> Option<SocketRow> {
     ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().find_map(|table| {
         let text = String::from_utf8(read_kernel_file(table.as_ref()).ok()?).ok()?;
         let is_wide = table.ends_with('6');
         let (client, server) = (format_address(client, is_wide), format_address(server, is_wide));
         text.lines().find_map(|line| {
-            let mut columns = line.split_ascii_whitespace();
-            let is_it = columns.nth(1) == Some(&client) && columns.next() == Some(&server);
-            is_it.then(|| columns.nth(INODE_COLUMN - 3)?.parse().ok()).flatten()
+            // Number, local and remote address, state, queues, timer, retransmissions, user, timeout, inode.
+            let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+            let is_it = columns.get(1) == Some(&client.as_str()) && columns.get(2) == Some(&server.as_str());
+            is_it.then(|| {
+                let state = (*columns.get(3)?).to_owned();
+                Some(SocketRow { state, user: columns.get(7)?.parse().ok()?, inode: columns.get(9)?.parse().ok()? })
+            })?
         })
     })
 }
@@ -47,7 +67,7 @@ fn format_address(address: SocketAddr, is_wide: bool) -> String {
         let words = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
         words.map(|word| format!("{word:08X}")).collect()
     };
-    let ip = match (address.ip(), is_wide) {
+    let ip = match (address.ip().to_canonical(), is_wide) {
         (IpAddr::V4(ip), true) => words(&Ipv4Addr::to_ipv6_mapped(&ip).octets()),
         (IpAddr::V4(ip), false) => words(&ip.octets()),
         (IpAddr::V6(ip), _) => words(&Ipv6Addr::octets(&ip)),
@@ -88,6 +108,7 @@ mod tests {
             assert!(is_connection_below_program(&own, peer, local), "{address}");
             assert!(!is_connection_below_program(&[b"another", b"program"], peer, local), "{address}");
             drop(client);
+            assert!(is_connection_below_program(&[b"another", b"program"], peer, local), "a closed client may be any");
         }
     }
 }

@@ -57,7 +57,7 @@ pub fn add_detail_rows(list: &mut RowList, details: &ChangeDetails, context: Row
         add_file_rows(list, number, file, opens_all, context);
     }
     if details.is_cut {
-        list.push_note(Tone::Warning, &format!("… the diff is cut: windlass change show {} --diff", change.task));
+        list.push_note(Tone::Warning, &format!("… the diff is cut: windlass change show {}", change.task));
     }
 }
 

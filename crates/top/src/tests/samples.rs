@@ -77,6 +77,7 @@ pub fn now_view() -> NowView {
     NowView {
         head: 90,
         waiting: vec![waiting_item(), change],
+        has_more: false,
         working: vec![session()],
         next: vec![task("T4", "ready", Tone::Name, "Rotate the keys"), task("T5", "ready", Tone::Name, "Trim the log")],
         counts: vec![

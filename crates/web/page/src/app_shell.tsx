@@ -6,6 +6,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, toApiError } from "./api_client";
 import type { NowView } from "./api_types";
 import { Button, Dialog, ErrorNotice, Icon, type IconName, Logo, Tabs } from "./components";
+import { spellInvisible } from "./components/visible_text";
 import { connection, type LiveView } from "./event_stream";
 import { pluralize } from "./formats";
 import { HelpDialog } from "./help_dialog";
@@ -92,8 +93,9 @@ function focusMain(event: MouseEvent): void {
 }
 
 function isCurrent(path: string): boolean {
-  const first = route.value.segments[0] ?? "";
-  return path === `/${first}` || (first === "why" && path === "/log");
+  const [first = "", second = ""] = route.value.segments;
+  if (first === "why") return path === (/^t\d+$/i.test(second) ? "/tasks" : "/sessions");
+  return path === `/${first}`;
 }
 
 function Brand() {
@@ -256,7 +258,7 @@ function Announcer({ now }: { now: NowView | null }) {
     if (before === null) return;
     const added = now.waiting.filter((_, index) => !before.has(keys[index] ?? ""));
     if (added.length > 0) {
-      setText(`${pluralize(added.length, "new question")}: ${added.map((item) => item.title.slice(0, 120)).join(". ")}`);
+      setText(`${pluralize(added.length, "new question")}: ${added.map((item) => spellInvisible(item.title.slice(0, 120))).join(". ")}`);
     }
   }, [now]);
   return (

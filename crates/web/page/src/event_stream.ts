@@ -4,12 +4,14 @@
 // - The page has one stream of events, whatever it shows.
 // - A view loads at most once per RELOAD_DELAY, and never twice at the same time.
 // - Answers come in order: an older one never replaces a newer one.
+// - The position of the page is never after the head of the log: a log can be shorter than before, when its store was restored from a backup.
 
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
 import { type ApiError, getJson, toApiError } from "./api_client";
 import type { LogEntry } from "./api_types";
+import { refreshViewer, viewer } from "./viewer";
 
 const RELOAD_DELAY = 150;
 const FIRST_RETRY_DELAY = 1000;
@@ -21,12 +23,16 @@ type LogListener = (entry: LogEntry) => void;
 
 export const lastEvent = signal<LogEntry | null>(null);
 export const connection = signal<ConnectionState>("connecting");
-/** Counts connections after the first one. Every view loads again with each. */
-export const reconnections = signal(0);
+/** Counts how often events may have been missed. Every view loads again with each. */
+export const reloads = signal(0);
+/** Counts how often the log turned out to be another one than before, with fewer events. */
+export const restores = signal(0);
 
 const listeners = new Set<LogListener>();
 let source: EventSource | null = null;
 let retryTimer: number | undefined;
+/** The number of the last time that the stream was opened or closed: what an earlier one began has no effect. */
+let attempt = 0;
 let retryDelay = FIRST_RETRY_DELAY;
 let position: number | null = null;
 let wasOpen = false;
@@ -47,11 +53,38 @@ function receiveEntry(message: MessageEvent<string>): void {
 
 function receiveReady(message: MessageEvent<string>): void {
   const { head } = JSON.parse(message.data) as { head: number };
-  position = Math.max(position ?? 0, head);
+  if (!forgetPositionAfter(head)) {
+    position = head;
+    if (wasOpen) reloads.value += 1;
+  }
   retryDelay = FIRST_RETRY_DELAY;
   connection.value = "open";
-  if (wasOpen) reconnections.value += 1;
   wasOpen = true;
+}
+
+/** The server has left out events that this page has not seen. */
+function receiveGap(): void {
+  reloads.value += 1;
+}
+
+/** Goes back to the head of a log that ends before the position. Returns whether it did. */
+function forgetPositionAfter(head: number): boolean {
+  if (position === null || head >= position) return false;
+  position = head;
+  batch(() => {
+    restores.value += 1;
+    reloads.value += 1;
+  });
+  return true;
+}
+
+/** Opens a stream that failed. An EventSource does not tell why, so this asks first: without a login, the page shows the login screen. */
+async function retryStream(): Promise<void> {
+  const own = attempt;
+  const asked = await refreshViewer();
+  if (own !== attempt || viewer.peek() === null) return;
+  if (asked !== null) forgetPositionAfter(asked.head);
+  openEventStream();
 }
 
 /** Names the last event that the page knows, before the first connection. */
@@ -66,17 +99,19 @@ export function openEventStream(): void {
   source = new EventSource(`/api/events${after}`);
   source.addEventListener("log", receiveEntry);
   source.addEventListener("ready", receiveReady);
+  source.addEventListener("gap", receiveGap);
   source.onerror = () => {
     connection.value = "reconnecting";
     // The browser gives up after some errors, so the page does all retries itself.
     source?.close();
     window.clearTimeout(retryTimer);
-    retryTimer = window.setTimeout(openEventStream, retryDelay);
+    retryTimer = window.setTimeout(() => void retryStream(), retryDelay);
     retryDelay = Math.min(retryDelay * 2, MAX_RETRY_DELAY);
   };
 }
 
 export function closeEventStream(): void {
+  attempt += 1;
   window.clearTimeout(retryTimer);
   source?.close();
   source = null;
@@ -161,16 +196,16 @@ export function useLiveView<T>(path: string | null, concerns: (entry: LogEntry) 
     loader.current = load;
     void load();
     const unsubscribeLog = subscribeToLog((entry) => concernsNow.current(entry) && schedule());
-    let seenReconnections = reconnections.peek();
-    const unsubscribeConnection = reconnections.subscribe((count) => {
-      if (count !== seenReconnections) schedule();
-      seenReconnections = count;
+    let seenReloads = reloads.peek();
+    const unsubscribeReloads = reloads.subscribe((count) => {
+      if (count !== seenReloads) schedule();
+      seenReloads = count;
     });
     return () => {
       abort.abort();
       window.clearTimeout(timer);
       unsubscribeLog();
-      unsubscribeConnection();
+      unsubscribeReloads();
     };
   }, [path]);
 

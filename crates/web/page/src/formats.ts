@@ -72,6 +72,13 @@ export function formatExactTime(at: number): string {
   return exactTimes.format(at);
 }
 
+/** Formats a moment as `10:14:02`, local time; with its day if that is not the day of `now`. */
+export function formatClockTime(at: number, now: number): string {
+  const exact = exactTimes.format(at);
+  const [day, time] = exact.split(" ");
+  return time !== undefined && exactTimes.format(now).startsWith(`${day} `) ? time : exact;
+}
+
 const IRREGULAR_PLURALS: Record<string, string> = { reply: "replies", dependency: "dependencies", entry: "entries" };
 
 export function pluralize(count: number, noun: string): string {

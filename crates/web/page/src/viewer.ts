@@ -9,6 +9,7 @@ export const viewer = signal<ViewerInfo | null>(null);
 /** Whether the server has said who looks at the page, or that it does not know. */
 export const isViewerKnown = signal(false);
 
+const REFRESH_TIMEOUT = 10_000;
 const ROLES: Role[] = ["look", "answer", "manage"];
 
 function hasRole(role: Role): boolean {
@@ -28,6 +29,17 @@ export function mayManage(): boolean {
 
 export async function loadViewer(): Promise<void> {
   viewer.value = await getJson<ViewerInfo>("/api/viewer");
+}
+
+/** Asks again who looks at the page. Without an answer, nothing changes; a login that ended shows the login screen. */
+export async function refreshViewer(): Promise<ViewerInfo | null> {
+  try {
+    const asked = await getJson<ViewerInfo>("/api/viewer", AbortSignal.timeout(REFRESH_TIMEOUT));
+    if (viewer.peek() !== null) viewer.value = asked;
+    return asked;
+  } catch {
+    return null;
+  }
 }
 
 export async function logIn(code: string): Promise<void> {

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
 import { chromium } from "playwright-core";
 
 const repository = fileURLToPath(new URL("../../../../", import.meta.url));
@@ -140,6 +141,15 @@ hooks:
 /** An agent that claims to be done at once. */
 export const DONE_AGENT = "cat > prompt; echo 'I have mended it. <promise>COMPLETE</promise>'\n";
 
+/** Serves the built page of this directory instead of the one in the program, if PAGE_DIST is set. */
+async function serveBuiltPage(context) {
+  if (!process.env.PAGE_DIST) return;
+  for (const [name, contentType] of [["app.js", "text/javascript"], ["app.css", "text/css"]]) {
+    const body = gunzipSync(readFileSync(new URL(`../dist/${name}.gz`, import.meta.url)));
+    await context.route((address) => address.pathname === `/${name}`, (route) => route.fulfill({ body, contentType }));
+  }
+}
+
 /** Starts one browser for all tests of a file. */
 export async function startBrowser() {
   const root = typeof process.getuid === "function" && process.getuid() === 0;
@@ -150,6 +160,7 @@ export async function startBrowser() {
 /** Opens a page that fails the test on a dialog, an error of a script, or a request to another host. */
 export async function openPage(browser, url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1024, height: 768 }, ...options });
+  await serveBuiltPage(context);
   const page = await context.newPage();
   const problems = [];
   page.on("dialog", (dialog) => {

@@ -15,7 +15,7 @@ use windlass_app::views;
 use windlass_app::web_access::Role;
 
 use crate::error::{ErrorBody, RequestError};
-use crate::guard::LoggedIn;
+use crate::guard::AuthenticatedViewer;
 use crate::read::{MaybeViewer, ViewerInfo, require_viewer};
 use crate::{hook_actions, stream, write};
 
@@ -90,7 +90,7 @@ fn read_operations() -> Vec<ApiOperation> {
             ..read("/sessions/{name}/output", "The output of a session's turns, live", schema::<write::Done>)
         },
         read("/why/{name}", "The reasons for the state of a task or a session", schema::<views::WhyView>),
-        read("/changes", "Changes that are not merged, oldest first", schema::<Vec<views::ChangeSummary>>),
+        read("/changes", "Changes that are not merged, newest first", schema::<Vec<views::ChangeSummary>>),
         read("/changes/{id}", "A change with its diff and its checks", schema::<views::ChangeDetails>),
         read("/hooks", "Hooks, and how they did", schema::<views::HookPage>),
         ApiOperation {
@@ -105,7 +105,7 @@ fn read_operations() -> Vec<ApiOperation> {
                 ("session", "a session"),
                 LIMIT,
             ],
-            ..read("/log", "Events, newest first", schema::<views::LogPage>)
+            ..read("/log", "A page of the log, its oldest event first", schema::<views::LogPage>)
         },
         ApiOperation {
             query: &[("after", "the position after which events are sent; the header `Last-Event-ID` wins")],
@@ -249,6 +249,6 @@ pub fn build_document() -> Value {
 }
 
 pub async fn serve_document(viewer: MaybeViewer) -> Result<Json<Value>, RequestError> {
-    let LoggedIn { .. } = require_viewer(viewer)?;
+    let AuthenticatedViewer { .. } = require_viewer(viewer)?;
     Ok(Json(build_document()))
 }

@@ -44,6 +44,11 @@ fn role_parser() -> impl clap::builder::TypedValueParser<Value = Role> {
 }
 
 pub fn run_invite(project: &Project, args: &Args, out: &mut Output) -> CommandResult {
+    if args.name.trim().is_empty() {
+        return Err(Failure::new(FailureCode::Usage, "the name of a viewer is empty")
+            .with_hint("name the person or the program, as the log should show it")
+            .into());
+    }
     let access = AccessRecords::for_project(project)?;
     let url = access.find_url()?.ok_or_else(unserved_failure)?;
     let valid = args.valid.unwrap_or(if args.token { TOKEN_VALIDITY } else { LINK_VALIDITY });

@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_app::context::{CommandContext, OpenedProject};
+use windlass_app::hook_runs::read_recorded_output;
 use windlass_app::live_output::LiveOutputReader;
 use windlass_app::next_step::answer_gate_step;
 use windlass_app::resume_command::ResumeCommand;
+use windlass_app::turn_end::ends_turn;
 use windlass_app::{hints, runner_settings};
 use windlass_config::Config;
 use windlass_engine::{Event, EventRecord, MessageAuthor, NextAction, Seq, Session, WorkSource};
-use windlass_hooks::{SecretMask, clean_output};
-use windlass_process::file;
+use windlass_hooks::SecretMask;
 use windlass_store::{EventFilter, Store};
 use windlass_text as text;
 
@@ -28,8 +29,6 @@ const CLOSED_OUTPUT_POLL_INTERVAL: Duration = Duration::from_secs(1);
 const LIVE_OUTPUT_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The type of a JSON object with a line of a turn in progress. It is no event of the log.
 pub const LIVE_OUTPUT_TYPE: &str = "live_output";
-/// The most bytes of a record that are shown. Its file has the rest.
-const MAX_SHOWN_RECORD_BYTES: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -163,7 +162,7 @@ impl LogPrinter<'_> {
     /// Prints the last output of the live turn if this event ends it, and returns whether its output is printed.
     fn finish_live_turn(&mut self, record: &EventRecord) -> Result<bool, EarlyExit> {
         let is_its_end = |live: &LiveTurn| live.reader.effect().seq < record.seq;
-        if !ends_turn(&record.envelope.event) || !self.live.as_ref().is_some_and(is_its_end) {
+        if !ends_turn(record.kind()) || !self.live.as_ref().is_some_and(is_its_end) {
             return Ok(false);
         }
         let Some(mut live) = self.live.take() else { return Ok(false) };
@@ -198,20 +197,6 @@ impl LogPrinter<'_> {
             }
         });
     }
-}
-
-/// Returns whether an event ends a turn of the agent.
-fn ends_turn(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::TurnFinished(_)
-            | Event::DeliveryFinished(_)
-            | Event::IterationFailed(_)
-            | Event::DeliveryFailed(_)
-            | Event::IterationInterrupted(_)
-            | Event::DeliveryInterrupted(_)
-            | Event::IterationPostponed(_)
-    )
 }
 
 fn show_log_entry(record: &EventRecord, entry: &SessionLogEntry, out: &mut Output) -> CommandResult {
@@ -265,7 +250,7 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEnt
         Event::TurnStarted(_) => entry("agent", Tone::Name, format!("turn started, {}", summary())),
         Event::TurnFinished(finished) => {
             let text =
-                read_whole_record(finished.record.as_deref(), records).unwrap_or_else(|| finished.output.clone());
+                read_recorded_output(finished.record.as_deref(), records).unwrap_or_else(|| finished.output.clone());
             let what = entry("agent", Tone::Name, "said".to_owned());
             SessionLogEntry { text: Some(text), record: finished.record.clone(), ..what }
         }
@@ -274,7 +259,7 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEnt
         }
         Event::IterationFailed(failed) => {
             // The record has the output up to the failure.
-            let text = read_whole_record(failed.record.as_deref(), records);
+            let text = read_recorded_output(failed.record.as_deref(), records);
             let what = entry("agent", Tone::Bad, format!("failed: {}", summary()));
             SessionLogEntry { text, record: failed.record.clone(), ..what }
         }
@@ -293,7 +278,7 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEnt
         Event::HookFinished(finished) => {
             let (tone, word) = show::describe_hook_outcome(finished.outcome);
             let why = finished.message.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
-            let text = read_whole_record(finished.record.as_deref(), records).or_else(|| finished.feedback.clone());
+            let text = read_recorded_output(finished.record.as_deref(), records).or_else(|| finished.feedback.clone());
             SessionLogEntry {
                 text,
                 record: finished.record.clone(),
@@ -329,14 +314,4 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEnt
 fn build_task_entry(record: &EventRecord) -> Option<SessionLogEntry> {
     let (tone, what) = show::describe_task_event(record)?;
     Some(SessionLogEntry { who: "session".to_owned(), tone, what, text: None, record: None })
-}
-
-/// Reads the whole text of a record, if its file still exists. Paths out of the records directory are ignored.
-fn read_whole_record(record: Option<&str>, records: &Path) -> Option<String> {
-    let record = Path::new(record?);
-    // A link in the path could lead out of the directory.
-    let path = records.join(record).canonicalize().ok()?;
-    let within = path == records.canonicalize().ok()?.join(record);
-    let bytes = file::read_file_start(&path, MAX_SHOWN_RECORD_BYTES).ok().filter(|_| within)?;
-    Some(clean_output(&String::from_utf8_lossy(&bytes)))
 }

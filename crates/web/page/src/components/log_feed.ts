@@ -8,7 +8,7 @@ import { batch, computed, signal } from "@preact/signals";
 
 import { type ApiError, getJson, toApiError } from "../api_client";
 import type { LogEntry, LogPage } from "../api_types";
-import { reconnections, subscribeToLog } from "../event_stream";
+import { reloads, restores, subscribeToLog } from "../event_stream";
 import { EVENT_TYPES } from "./event_types";
 
 const PAGE_SIZE = 100;
@@ -76,13 +76,20 @@ export class LogFeed {
       this.received.push(entry);
       this.timer ??= window.setTimeout(() => this.flush(), FLUSH_INTERVAL);
     });
-    const seen = reconnections.peek();
-    const unsubscribeConnection = reconnections.subscribe((count) => {
-      if (count !== seen && this.isLive.peek()) void this.loadNewest();
+    let seenReloads = reloads.peek();
+    let seenRestores = restores.peek();
+    const unsubscribeReloads = reloads.subscribe((count) => {
+      if (count === seenReloads) return;
+      seenReloads = count;
+      // An earlier part of the log stays as it is, unless it may be of another log.
+      const isOtherLog = restores.peek() !== seenRestores;
+      seenRestores = restores.peek();
+      if (isOtherLog) this.received = [];
+      if (isOtherLog || this.isLive.peek()) void this.loadNewest();
     });
     return () => {
       unsubscribeLog();
-      unsubscribeConnection();
+      unsubscribeReloads();
       window.clearTimeout(this.timer);
       this.generation += 1;
     };

@@ -7,6 +7,7 @@ import type { ApiError } from "../api_client";
 import type { LiveView } from "../event_stream";
 import { Icon } from "./icons";
 import { ToneShape } from "./tone";
+import { VisibleText } from "./visible_text";
 
 const COPIED_SHOWN_FOR = 1500;
 
@@ -22,8 +23,14 @@ export function ErrorNotice({ error, onRetry }: { error: ApiError | null; onRetr
     <div ref={element} class="notice notice-bad" role="alert">
       <ToneShape tone="bad" />
       <div class="notice-text">
-        <p class="notice-title">{error.message}</p>
-        {error.causes !== null && <p class="wrap">{error.causes}</p>}
+        <p class="notice-title">
+          <VisibleText text={error.message} />
+        </p>
+        {error.causes !== null && (
+          <p class="wrap">
+            <VisibleText text={error.causes} />
+          </p>
+        )}
         {error.hint !== null && (
           <p>
             <BacktickText text={error.hint} />
@@ -53,8 +60,12 @@ export function WarningNotice({ children }: { children: ComponentChildren }) {
 export function BacktickText({ text }: { text: string }) {
   const parts = text.split("`");
   // An odd number of backticks is no markup.
-  if (parts.length % 2 === 0) return <>{text}</>;
-  return <>{parts.map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}</>;
+  if (parts.length % 2 === 0) return <VisibleText text={text} />;
+  const shown = parts.map((part, index) => {
+    const visible = <VisibleText key={index} text={part} />;
+    return index % 2 === 1 ? <code key={index}>{visible}</code> : visible;
+  });
+  return <>{shown}</>;
 }
 
 interface EmptyStateProps {

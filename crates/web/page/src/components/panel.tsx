@@ -8,6 +8,7 @@ import { formatCount } from "../formats";
 import { Link, useScreenTitle } from "../router";
 import { Button } from "./button";
 import { LongText } from "./text";
+import { spellInvisible, VisibleText } from "./visible_text";
 
 /** A longer heading is cut to a few lines. */
 const MAX_HEADING_LENGTH = 160;
@@ -25,12 +26,14 @@ interface ScreenHeaderProps {
 export function ScreenHeader({ title, documentTitle, note, children }: ScreenHeaderProps) {
   const [isOpen, setIsOpen] = useState(false);
   const isLong = title.length > MAX_HEADING_LENGTH;
-  useScreenTitle(documentTitle ?? title);
+  useScreenTitle(spellInvisible(documentTitle ?? title));
   return (
     <header class="screen-header">
       <div class="screen-heading">
         {note && <div class="screen-note">{note}</div>}
-        <h1 data-cut={isLong && !isOpen}>{title}</h1>
+        <h1 data-cut={isLong && !isOpen}>
+          <VisibleText text={title} />
+        </h1>
         {isLong && (
           <Button kind="quiet" class="small-button" isExpanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
             {isOpen ? "Show less" : "Show the whole title"}

@@ -9,6 +9,8 @@ import { TextForm } from "./text_form";
 
 interface ReasonButtonProps {
   children: ComponentChildren;
+  /** The name of the button for readers of the screen, where several say the same. */
+  label?: string;
   title: string;
   submitLabel: string;
   isRequired: boolean;
@@ -18,7 +20,7 @@ interface ReasonButtonProps {
   onSubmit: (reason: string) => Promise<unknown>;
 }
 
-export function ReasonButton({ children, title, submitLabel, isRequired, effect, kind = "plain", onSubmit }: ReasonButtonProps) {
+export function ReasonButton({ children, label, title, submitLabel, isRequired, effect, kind = "plain", onSubmit }: ReasonButtonProps) {
   const [isOpen, setIsOpen] = useState(false);
   const submit = async (reason: string) => {
     await onSubmit(reason);
@@ -26,7 +28,7 @@ export function ReasonButton({ children, title, submitLabel, isRequired, effect,
   };
   return (
     <>
-      <Button kind={kind} onClick={() => setIsOpen(true)}>
+      <Button kind={kind} label={label} onClick={() => setIsOpen(true)}>
         {children}
       </Button>
       <Dialog title={title} isOpen={isOpen} onClose={() => setIsOpen(false)}>

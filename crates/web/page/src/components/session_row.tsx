@@ -1,11 +1,14 @@
 // A session in a list.
 
+import type { ComponentChildren } from "preact";
+
 import type { SessionSummary } from "../api_types";
 import { formatMoney, formatTokens } from "../formats";
 import { Link } from "../router";
 import { TaskLink } from "./panel";
 import { Duration, RelativeTime } from "./time";
 import { Badge } from "./tone";
+import { VisibleText } from "./visible_text";
 
 export function sessionPath(name: string): string {
   return `/sessions/${encodeURIComponent(name)}`;
@@ -19,7 +22,13 @@ export function describeUsage({ usage }: SessionSummary): string {
   return `${formatTokens(tokens)} tokens${money}`;
 }
 
-export function SessionRow({ session }: { session: SessionSummary }) {
+interface SessionRowProps {
+  session: SessionSummary;
+  /** Buttons under the row. */
+  children?: ComponentChildren;
+}
+
+export function SessionRow({ session, children }: SessionRowProps) {
   return (
     <article class="list-row">
       <div class="list-row-top">
@@ -37,9 +46,11 @@ export function SessionRow({ session }: { session: SessionSummary }) {
         </span>
       </div>
       <p class="list-row-title">
-        <Link to={sessionPath(session.name)}>{session.goal || session.name}</Link>
+        <Link to={sessionPath(session.name)}>
+          <VisibleText text={session.goal || session.name} />
+        </Link>
       </p>
-      {session.waitsFor !== null && <p class="small">Waits for {session.waitsFor}</p>}
+      {session.waitsFor !== null && <p class="small">Waits for <VisibleText text={session.waitsFor} /></p>}
       <div class="list-row-meta">
         <IterationMeter session={session} />
         {session.sentBack > 0 && (
@@ -50,6 +61,7 @@ export function SessionRow({ session }: { session: SessionSummary }) {
         <span>{describeUsage(session)}</span>
         <span class="mono">{session.name}</span>
       </div>
+      {children}
     </article>
   );
 }

@@ -6,6 +6,7 @@ import { Link } from "../router";
 import { SessionLink } from "./panel";
 import { RelativeTime } from "./time";
 import { Badge } from "./tone";
+import { VisibleText } from "./visible_text";
 
 const USUAL_PRIORITY = "2";
 
@@ -28,10 +29,10 @@ export function TaskMarks({ task }: { task: TaskSummary }) {
   return (
     <>
       <PriorityMark priority={task.priority} />
-      {task.type !== null && <span class="label">{task.type}</span>}
+      {task.type !== null && <span class="label"><VisibleText text={task.type} /></span>}
       {task.labels.map((label) => (
         <span key={label} class="label">
-          {label}
+          <VisibleText text={label} />
         </span>
       ))}
       {task.openDependencies > 0 && <span>waits for {pluralize(task.openDependencies, "task")}</span>}
@@ -57,7 +58,9 @@ export function TaskRow({ task, hidesState = false }: TaskRowProps) {
         </span>
       </div>
       <p class="list-row-title">
-        <Link to={taskPath(task.id)}>{task.goal}</Link>
+        <Link to={taskPath(task.id)}>
+          <VisibleText text={task.goal} />
+        </Link>
       </p>
       <div class="list-row-meta">
         <TaskMarks task={task} />

@@ -24,7 +24,7 @@ export function LongText({ text, maxLines = 6 }: LongTextProps) {
   return (
     <div class="long-text">
       <div id={id} class="long-text-body" style={isLong && !isOpen ? { WebkitLineClamp: String(maxLines) } : undefined} data-cut={isLong && !isOpen}>
-        {text.trim()}
+        <VisibleText text={text.replaceAll("\r\n", "\n").trim()} />
       </div>
       {isLong && (
         <Button kind="quiet" class="small-button" isExpanded={isOpen} controls={id} onClick={() => setIsOpen(!isOpen)}>

@@ -6,16 +6,24 @@ import type { ComponentChildren, JSX } from "preact";
 const INVISIBLE_CHARACTERS =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
+function nameCharacter(character: string): string {
+  return `U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+/** Writes each invisible character of a text as its code point, for a title or a label. */
+export function spellInvisible(text: string): string {
+  return text.replace(INVISIBLE_CHARACTERS, (character) => `[${nameCharacter(character)}]`);
+}
+
 /** Shows a text and names each invisible character by its code point. */
 export function VisibleText({ text }: { text: string }): JSX.Element {
   const parts: ComponentChildren[] = [];
   let end = 0;
   for (const found of text.matchAll(INVISIBLE_CHARACTERS)) {
-    const name = `U+${found[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
     parts.push(
       text.slice(end, found.index),
       <span class="invisible-character" title="an invisible character">
-        {name}
+        {nameCharacter(found[0])}
       </span>,
     );
     end = found.index + 1;

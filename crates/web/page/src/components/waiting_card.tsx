@@ -9,6 +9,7 @@ import { SessionLink, TaskLink } from "./panel";
 import { LongText, OutputBlock } from "./text";
 import { RelativeTime } from "./time";
 import { Badge } from "./tone";
+import { VisibleText } from "./visible_text";
 
 const KIND_TEXTS: Record<WaitingKind, { tone: Tone; text: string }> = {
   gate_question: { tone: "warning", text: "question" },
@@ -47,7 +48,9 @@ export function WaitingCard({ item, reload }: { item: WaitingItem; reload: () =>
         )}
       </div>
       <h3 class="list-row-title">
-        <Link to={waitingPath(item)}>{item.title}</Link>
+        <Link to={waitingPath(item)}>
+          <VisibleText text={item.title} />
+        </Link>
       </h3>
       <WaitingEvidence item={item} maxLines={6} />
       {item.kind === "open_change" && item.task !== null && (

@@ -1,5 +1,6 @@
 // The hooks of the configuration: where each is defined, whether it runs, and how its last runs ended.
 
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 
 import { type ApiError, pathSegment, postJson, toApiError } from "../api_client";
@@ -101,6 +102,22 @@ function TrustNotice({ page }: { page: HookPage }) {
   );
 }
 
+/** The task types that a hook is limited to. */
+function TypeLabels({ hook }: { hook: HookSummary }) {
+  const types = "types" in hook && Array.isArray(hook.types) ? (hook.types as string[]) : [];
+  return (
+    <>
+      {types.map((type) => (
+        <Fragment key={type}>
+          <span class="label" title="Runs for tasks of this type">
+            <VisibleText text={type} />
+          </span>{" "}
+        </Fragment>
+      ))}
+    </>
+  );
+}
+
 interface HookCardProps {
   hook: HookSummary;
   isTrusted: boolean;
@@ -121,7 +138,8 @@ function HookCard({ hook, isTrusted, onChanged }: HookCardProps) {
           <VisibleText text={hook.name} />
         </h3>
         <p class="muted small">
-          <span class="label">{hook.kind}</span> <BacktickText text={hook.definedIn} />
+          <span class="label">{hook.kind}</span> <TypeLabels hook={hook} />
+          <BacktickText text={hook.definedIn} />
         </p>
       </div>
       <div class="hook-contents">
@@ -155,11 +173,7 @@ function HookCard({ hook, isTrusted, onChanged }: HookCardProps) {
         </div>
       )}
       <div role="status" class="hook-notice">
-        {hookSwitch.needsTrust && (
-          <WarningNotice>
-            The configuration is written. Its programs run again when a person has trusted it: <code>windlass trust</code>
-          </WarningNotice>
-        )}
+        <SwitchNotice report={hookSwitch.report} />
       </div>
       <div class="hook-notice">
         <ErrorNotice error={hookSwitch.error} />
@@ -169,25 +183,37 @@ function HookCard({ hook, isTrusted, onChanged }: HookCardProps) {
   );
 }
 
+/** What the server said after a hook was switched on or off. */
+function SwitchNotice({ report }: { report: HookSwitchReport | null }) {
+  if (report === null) return null;
+  const text = report.changed ? "The configuration is written." : "The configuration was so already.";
+  if (!report.needsTrust) return <p class="muted small">{text}</p>;
+  return (
+    <WarningNotice>
+      {text} Its programs run again when a person has trusted it: <code>windlass trust</code>
+    </WarningNotice>
+  );
+}
+
 /** Switches a hook on or off, and keeps what the server said about it. */
 function useHookSwitch(hook: HookSummary, onChanged: () => void) {
   const [isBusy, setIsBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
-  const [needsTrust, setNeedsTrust] = useState(false);
+  const [report, setReport] = useState<HookSwitchReport | null>(null);
   const flip = async () => {
     setIsBusy(true);
     setError(null);
+    setReport(null);
     try {
       const body = { enabled: !hook.isEnabled };
-      const report = await postJson<HookSwitchReport>(`/api/hooks/${pathSegment(hook.name)}/switch`, body);
-      setNeedsTrust(report.needsTrust);
+      setReport(await postJson<HookSwitchReport>(`/api/hooks/${pathSegment(hook.name)}/switch`, body));
       onChanged();
     } catch (thrown) {
       setError(toApiError(thrown));
     }
     setIsBusy(false);
   };
-  return { isBusy, error, needsTrust, flip };
+  return { isBusy, error, report, flip };
 }
 
 function LastRun({ hook }: { hook: HookSummary }) {

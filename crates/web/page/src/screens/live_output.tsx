@@ -1,10 +1,12 @@
 // The output of the turn in progress, as the agent writes it.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { pathSegment } from "../api_client";
 import { Button, Panel } from "../components";
+import { VisibleText } from "../components/visible_text";
 import { formatCount } from "../formats";
+import { refreshViewer } from "../viewer";
 
 /** Older lines are dropped: the log keeps them, and a long turn must not fill the memory of a phone. */
 const MAX_LINES = 1000;
@@ -65,6 +67,7 @@ function useLiveOutput(name: string): OutputState {
       });
       source.onerror = () => {
         close();
+        void refreshViewer();
         timer = window.setTimeout(open, RETRY_DELAY);
       };
     };
@@ -82,6 +85,7 @@ function useLiveOutput(name: string): OutputState {
 
 export function LiveOutput({ name, isTurnOpen }: { name: string; isTurnOpen: boolean }) {
   const { lines, dropped } = useLiveOutput(name);
+  const text = useMemo(() => lines.join("\n"), [lines]);
   const frame = useRef<HTMLPreElement>(null);
   const [isFollowing, setIsFollowing] = useState(true);
   useEffect(() => {
@@ -115,7 +119,7 @@ export function LiveOutput({ name, isTurnOpen }: { name: string; isTurnOpen: boo
         <div class="output-block live-output">
           <pre ref={frame} tabIndex={0} role="log" aria-live="off" aria-label="Output of the turn in progress" onScroll={watchScroll}>
             {dropped > 0 && `… ${formatCount(dropped)} older lines\n`}
-            {lines.join("\n")}
+            <VisibleText text={text} />
           </pre>
         </div>
       )}

@@ -2,6 +2,7 @@
 
 import type { NowView, StateCount, UsageTotals, WaitingItem } from "../api_types";
 import { BacktickText, EmptyState, Panel, RelativeTime, ScreenHeader, ToneShape, ViewContent, WarningNotice } from "../components";
+import { SessionControls } from "../components/session_controls";
 import { SessionRow } from "../components/session_row";
 import { TaskRow } from "../components/task_row";
 import { WaitingCard } from "../components/waiting_card";
@@ -18,6 +19,11 @@ export function NowScreen({ view }: { view: LiveView<NowView> }) {
   );
 }
 
+/** Returns whether the server has left out some of what waits. */
+function hasMoreWaiting(now: NowView): boolean {
+  return "hasMore" in now && now.hasMore === true;
+}
+
 function NowContent({ now, reload }: { now: NowView; reload: () => void }) {
   return (
     <>
@@ -30,7 +36,7 @@ function NowContent({ now, reload }: { now: NowView; reload: () => void }) {
       ))}
       <div class="columns">
         <div class="stack">
-          <WaitingPanel items={now.waiting} reload={reload} />
+          <WaitingPanel items={now.waiting} hasMore={hasMoreWaiting(now)} reload={reload} />
           <Panel title="At work" count={now.working.length}>
             {now.working.length === 0 ? (
               <EmptyState title="No agent works now." command="windlass run" />
@@ -38,7 +44,9 @@ function NowContent({ now, reload }: { now: NowView; reload: () => void }) {
               <ul class="list">
                 {now.working.map((session) => (
                   <li key={session.name}>
-                    <SessionRow session={session} />
+                    <SessionRow session={session}>
+                      <SessionControls session={session} reload={reload} />
+                    </SessionRow>
                   </li>
                 ))}
               </ul>
@@ -55,7 +63,7 @@ function NowContent({ now, reload }: { now: NowView; reload: () => void }) {
   );
 }
 
-function WaitingPanel({ items, reload }: { items: WaitingItem[]; reload: () => void }) {
+function WaitingPanel({ items, hasMore, reload }: { items: WaitingItem[]; hasMore: boolean; reload: () => void }) {
   if (items.length === 0) {
     return (
       <Panel class="all-clear">
@@ -87,6 +95,11 @@ function WaitingPanel({ items, reload }: { items: WaitingItem[]; reload: () => v
           </li>
         ))}
       </ul>
+      {hasMore && (
+        <p class="list-end muted">
+          and more: <Link to="/tasks">all tasks</Link>
+        </p>
+      )}
     </Panel>
   );
 }

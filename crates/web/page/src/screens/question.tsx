@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type ApiError, getJson, postJson, toApiError } from "../api_client";
 import type { WaitingItem } from "../api_types";
 import { AnswerForm, ErrorNotice, Logo, Panel, RelativeTime, Spinner, ToneShape } from "../components";
+import { VisibleText } from "../components/visible_text";
 import { WaitingBadge, WaitingEvidence, waitingSubject } from "../components/waiting_card";
 
 export function QuestionScreen({ token }: { token: string }) {
@@ -57,7 +58,9 @@ export function QuestionScreen({ token }: { token: string }) {
                 </span>
               )}
             </div>
-            <h2 class="wrap">{item.title}</h2>
+            <h2 class="wrap">
+              <VisibleText text={item.title} />
+            </h2>
             <WaitingEvidence item={item} maxLines={20} />
             <AnswerForm subject={waitingSubject(item)} answers={item.answers} onAnswer={answer} />
           </div>

@@ -10,18 +10,18 @@ import {
   LongText,
   OutputBlock,
   Panel,
-  ReasonButton,
   RelativeTime,
   ScreenHeader,
   TaskLink,
-  TextForm,
   ViewContent,
 } from "../components";
+import { CancelSessionButton, SayForm } from "../components/session_controls";
 import { describeUsage, IterationMeter } from "../components/session_row";
+import { VisibleText } from "../components/visible_text";
 import { concernsSession } from "../concerns";
 import { useLiveView } from "../event_stream";
 import { Link } from "../router";
-import { mayAnswer, mayManage } from "../viewer";
+import { mayAnswer } from "../viewer";
 import { LiveOutput } from "./live_output";
 import { Timeline } from "./timeline";
 
@@ -66,7 +66,11 @@ function SessionContent({ timeline, reload }: { timeline: SessionTimeline; reloa
         {(!isOver || timeline.pendingFeedback.length > 0) && (
           <div class="stack side-column">
             {!isOver && <LiveOutput name={session.name} isTurnOpen={isTurnOpen} />}
-            {!isOver && mayAnswer() && <SayPanel name={session.name} reload={reload} />}
+            {!isOver && mayAnswer() && (
+              <Panel title="Say something">
+                <SayForm session={session} reload={reload} />
+              </Panel>
+            )}
             <PendingFeedback texts={timeline.pendingFeedback} />
           </div>
         )}
@@ -127,33 +131,18 @@ function SessionFigures({ session }: { session: SessionSummary }) {
         </span>
       )}
       <span>{describeUsage(session)}</span>
-      {session.waitsFor !== null && <span>waits for {session.waitsFor}</span>}
+      {session.waitsFor !== null && <span>waits for <VisibleText text={session.waitsFor} /></span>}
     </div>
   );
 }
 
 function SessionActions({ session, reload }: { session: SessionSummary; reload: () => void }) {
-  const cancel = async (reason: string) => {
-    await postJson(`/api/sessions/${pathSegment(session.name)}/cancel`, { reason });
-    reload();
-  };
   return (
     <>
       <Link to={`/why/${pathSegment(session.name)}`} class="button">
         Why
       </Link>
-      {mayManage() && session.endedAt === null && (
-        <ReasonButton
-          kind="danger"
-          title={`Cancel ${session.name}`}
-          submitLabel="Cancel the session"
-          effect="The agent is stopped. Its work stays as it is, and the next run continues the task."
-          isRequired={false}
-          onSubmit={cancel}
-        >
-          Cancel
-        </ReasonButton>
-      )}
+      <CancelSessionButton session={session} reload={reload} />
     </>
   );
 }
@@ -169,22 +158,10 @@ function GateEvidence({ timeline }: { timeline: SessionTimeline }) {
       <LongText text={gate.title} />
       {gate.details.map((detail, index) => (
         <p key={index} class="small wrap">
-          {detail}
+          <VisibleText text={detail} />
         </p>
       ))}
       {hook && <OutputBlock lines={hook.evidence} label="Output of the hook that blocks" maxLines={10} />}
     </div>
-  );
-}
-
-function SayPanel({ name, reload }: { name: string; reload: () => void }) {
-  const say = async (text: string) => {
-    await postJson("/api/say", { session: name, text });
-    reload();
-  };
-  return (
-    <Panel title="Say something">
-      <TextForm label="The agent reads it with its next prompt." submitLabel="Say" rows={3} draftKey={`say.${name}`} onSubmit={say} />
-    </Panel>
   );
 }

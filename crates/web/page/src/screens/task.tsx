@@ -23,6 +23,7 @@ import {
 import { SessionRow } from "../components/session_row";
 import { EditTaskButton } from "../components/task_forms";
 import { TaskMarks } from "../components/task_row";
+import { VisibleText } from "../components/visible_text";
 import { concernsTask } from "../concerns";
 import { type LiveView, useLiveView } from "../event_stream";
 import { Link } from "../router";
@@ -226,7 +227,7 @@ function RelationsPanel({ id, graph, reload }: { id: string; graph: LiveView<Tas
             <li key={`${edge.from} ${edge.kind} ${edge.to}`}>
               <div class="edge-text">
                 <span class="muted">{describeEdge(edge, id)}</span> <TaskLink id={other} />{" "}
-                {task && <Badge tone={task.tone}>{task.state}</Badge>} <span class="edge-goal">{task?.goal}</span>
+                {task && <Badge tone={task.tone}>{task.state}</Badge>} <span class="edge-goal"><VisibleText text={task?.goal ?? ""} /></span>
               </div>
               {mayManage() && edge.kind === "depends_on" && edge.from === id && (
                 <Button kind="quiet" class="small-button" label={`Remove the dependency on ${other}`} onClick={() => void remove(other)}>
@@ -284,7 +285,9 @@ function NotesPanel({ notes, id }: { notes: TaskNote[]; id: string }) {
             <li key={index}>
               <p class="list-row-meta">
                 <span class="label">{note.kind}</span>
-                <span>{note.author}</span>
+                <span>
+                  <VisibleText text={note.author} />
+                </span>
                 <RelativeTime at={note.at} />
               </p>
               <LongText text={note.text} maxLines={8} />

@@ -6,6 +6,7 @@ import { pathSegment } from "../api_client";
 import type { TaskGraphEdge, TaskGraphView, TaskSummary } from "../api_types";
 import { EmptyState, Panel, TaskLink, ToneShape, ViewContent } from "../components";
 import { TaskRow, taskPath } from "../components/task_row";
+import { spellInvisible, VisibleText } from "../components/visible_text";
 import { concernsTasks } from "../concerns";
 import { useLiveView } from "../event_stream";
 import { formatCount, spellOut } from "../formats";
@@ -146,14 +147,16 @@ function GraphNode({ task, isFocus, focusPath }: GraphNodeProps) {
     <Link
       to={isFocus ? taskPath(task.id) : focusPath(task.id)}
       class="graph-link"
-      title={task.goal}
+      title={spellInvisible(task.goal)}
     >
       <span class="graph-node-top">
         <strong>{task.id}</strong>
         <ToneShape tone={task.tone} />
         <span class={`tone-${task.tone}`}>{state}</span>
       </span>
-      <span class="graph-node-goal">{task.goal}</span>
+      <span class="graph-node-goal">
+        <VisibleText text={task.goal} />
+      </span>
       <span class="visually-hidden">{isFocus ? "Open the task" : "Move to the middle"}</span>
     </Link>
   );

@@ -4,7 +4,8 @@ import { useEffect, useState } from "preact/hooks";
 
 import type { TimelineGroup, TimelineItem, TimelineItemKind } from "../api_types";
 import { Button, Duration, Icon, LongText, OutputBlock, RelativeTime, SeqLink, ToneShape } from "../components";
-import { formatExactTime, pluralize, spellOut } from "../formats";
+import { VisibleText } from "../components/visible_text";
+import { formatClockTime, formatExactTime, pluralize, spellOut } from "../formats";
 import { route } from "../router";
 
 const KIND_NAMES: Record<TimelineItemKind, string> = {
@@ -23,6 +24,11 @@ const SHOWN_GROUPS = 30;
 
 function isFailed(item: TimelineItem): boolean {
   return item.tone === "bad" || item.tone === "warning";
+}
+
+/** Returns whether an item is not over. A wait in progress has an end in the future. */
+function isInProgress(item: TimelineItem): boolean {
+  return item.isPending || (item.kind === "wait" && item.endedAt !== null && item.endedAt > Date.now());
 }
 
 interface TimelineProps {
@@ -72,8 +78,10 @@ function GroupSection({ group, seqs, isLast, isOpen }: GroupSectionProps) {
   const failed = group.items.filter(isFailed).length;
   const bad = group.items.some((item) => item.tone === "bad");
   const tone = bad ? "bad" : failed > 0 ? "warning" : isLast && isOpen ? "name" : "good";
-  const isInProgress = isLast && isOpen;
-  const span = { from: group.startedAt, to: Math.max(group.endedAt ?? Date.now(), group.startedAt + 1) };
+  const isCurrent = isLast && isOpen;
+  // A wait in progress ends after now, and its bar has to fit.
+  const ends = group.items.map((item) => item.endedAt ?? 0);
+  const span = { from: group.startedAt, to: Math.max(group.endedAt ?? Date.now(), group.startedAt + 1, ...ends) };
   return (
     <details class="group" open={isLast || failed > 0}>
       <summary class="group-summary">
@@ -83,7 +91,7 @@ function GroupSection({ group, seqs, isLast, isOpen }: GroupSectionProps) {
         <span class="muted small">
           {pluralize(group.items.length, "item")}
           {failed > 0 && `, ${failed} to look at`}
-          {isInProgress && ", in progress"}
+          {isCurrent && ", in progress"}
         </span>
         <span class="muted small push-end">
           {group.endedAt !== group.startedAt && <Duration from={group.startedAt} to={group.endedAt} />}
@@ -91,7 +99,7 @@ function GroupSection({ group, seqs, isLast, isOpen }: GroupSectionProps) {
       </summary>
       <ol class="items">
         {group.items.map((item) => (
-          <li key={item.seq} id={`item-${item.seq}`} class={`item item-${item.kind} item-tone-${item.tone}`} data-pending={item.isPending}>
+          <li key={item.seq} id={`item-${item.seq}`} class={`item item-${item.kind} item-tone-${item.tone}`} data-pending={isInProgress(item)}>
             {item.startSeq !== item.seq && <span id={`item-${item.startSeq}`} />}
             <ItemContent item={item} seqs={seqs} span={span} />
           </li>
@@ -111,9 +119,11 @@ function ItemContent({ item, seqs, span }: ItemContentProps) {
   const hasMore = item.text !== null || item.evidence.length > 0 || item.details.length > 0;
   const head = (
     <>
-      <ToneShape tone={item.isPending ? "plain" : item.tone} />
+      <ToneShape tone={isInProgress(item) ? "plain" : item.tone} />
       <span class="item-kind">{item.kind === "event" ? spellOut(item.event) : KIND_NAMES[item.kind]}</span>
-      <span class="item-title">{item.title}</span>
+      <span class="item-title">
+        <VisibleText text={item.title} />
+      </span>
       <ItemBar item={item} span={span} />
       <ItemTime item={item} />
     </>
@@ -136,7 +146,7 @@ function ItemContent({ item, seqs, span }: ItemContentProps) {
         {item.text !== null && <LongText text={item.text} maxLines={14} />}
         {item.details.map((detail, index) => (
           <p key={index} class="small wrap">
-            {detail}
+            <VisibleText text={detail} />
           </p>
         ))}
         <OutputBlock lines={item.evidence} label={`Evidence: ${item.title.slice(0, 100)}`} maxLines={16} />
@@ -147,6 +157,16 @@ function ItemContent({ item, seqs, span }: ItemContentProps) {
 }
 
 function ItemTime({ item }: { item: TimelineItem }) {
+  if (item.kind === "wait" && item.endedAt !== null && isInProgress(item)) {
+    return (
+      <span class="item-time">
+        until{" "}
+        <time dateTime={new Date(item.endedAt).toISOString()} title={formatExactTime(item.endedAt)}>
+          {formatClockTime(item.endedAt, Date.now())}
+        </time>
+      </span>
+    );
+  }
   if (item.isPending) {
     return (
       <span class="item-time">

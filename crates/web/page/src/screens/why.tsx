@@ -108,7 +108,7 @@ function CauseChain({ texts }: { texts: string[] }) {
           const [, seq, event] = /^(\d+) (.*)$/s.exec(text) ?? [];
           return (
             <li key={text}>
-              {seq !== undefined && <SeqLink seq={Number(seq)} />} <span class="wrap">{event ?? text}</span>
+              {seq !== undefined && <SeqLink seq={Number(seq)} />} <span class="wrap"><VisibleText text={event ?? text} /></span>
             </li>
           );
         })}
