@@ -74,7 +74,11 @@ pub struct DiffHunk {
 #[serde(rename_all = "snake_case")]
 pub enum FileDiffStatus {
     Added,
+    /// A new symbolic link; its text is the path that it points to.
+    Symlink,
     Modified,
+    /// Whether the file can be executed has changed.
+    ModeChanged,
     Deleted,
     Renamed,
     Binary,
@@ -267,11 +271,13 @@ fn read_section(lines: &[&str], file: &mut FileDiff) {
             continue;
         }
         let Some(hunk) = file.hunks.last_mut() else {
-            file.status = match line.split(' ').next() {
-                Some("new") => FileDiffStatus::Added,
-                Some("deleted") => FileDiffStatus::Deleted,
-                Some("rename") => FileDiffStatus::Renamed,
-                Some("Binary" | "GIT") => FileDiffStatus::Binary,
+            file.status = match line {
+                line if line.starts_with("new file mode 120000") => FileDiffStatus::Symlink,
+                line if line.starts_with("new file") => FileDiffStatus::Added,
+                line if line.starts_with("deleted file") => FileDiffStatus::Deleted,
+                line if line.starts_with("new mode") => FileDiffStatus::ModeChanged,
+                line if line.starts_with("rename ") => FileDiffStatus::Renamed,
+                line if line.starts_with("Binary ") || line.starts_with("GIT ") => FileDiffStatus::Binary,
                 _ => file.status,
             };
             continue;

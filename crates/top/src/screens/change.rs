@@ -82,6 +82,8 @@ fn add_file_rows(list: &mut RowList, number: usize, file: &FileDiff, opens_all: 
     let is_open = opens_all != context.is_toggled(&target);
     let (mark, tone) = match file.status {
         FileDiffStatus::Added => ("A", Tone::Good),
+        FileDiffStatus::Symlink => ("L", Tone::Warning),
+        FileDiffStatus::ModeChanged => ("X", Tone::Warning),
         FileDiffStatus::Modified => ("M", Tone::Name),
         FileDiffStatus::Deleted => ("D", Tone::Bad),
         FileDiffStatus::Renamed => ("R", Tone::Name),

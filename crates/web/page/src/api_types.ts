@@ -38,6 +38,7 @@ export interface CheckResult {
   hook: string;
   message: string | null;
   outcome: string;
+  /** Its feedback, or else the last lines of its recorded output. */
   output: string[];
   seq: number;
   tone: Tone;
@@ -111,7 +112,7 @@ export interface FileDiff {
   status: FileDiffStatus;
 }
 
-export type FileDiffStatus = "added" | "modified" | "deleted" | "renamed" | "binary" | "too_large";
+export type FileDiffStatus = "added" | "modified" | "deleted" | "renamed" | "binary" | "too_large" | "symlink" | "mode_changed";
 
 export interface HookDuration {
   hook: string;
@@ -144,6 +145,8 @@ export interface HookSummary {
   p95Ms: number | null;
   point: string;
   runs: number;
+  /** The task types that it is bound to; empty if tasks without a type have it too. */
+  types: string[];
 }
 
 export interface HookSwitchBody {
@@ -223,6 +226,8 @@ export interface NewTaskBody {
 
 export interface NowView {
   counts: StateCount[];
+  /** Whether more than the items of `waiting` need a person. */
+  hasMore: boolean;
   /** The position of the last event. */
   head: number;
   next: TaskSummary[];
@@ -385,6 +390,7 @@ export interface TimelineGroup {
 
 export interface TimelineItem {
   details: string[];
+  /** The end; for a wait, the time of the next try, which may lie in the future. */
   endedAt: number | null;
   /** The type of its last event. */
   event: string;
@@ -412,12 +418,13 @@ export interface TurnStart {
   seq: number;
 }
 
-/** The usage of some turns, as far as agents report it. */
+/** The usage of some turns, and of the agents that hooks asked in them, as far as agents report it. */
 export interface UsageTotals {
   /** In US dollars; absent if no agent reports a cost. */
   costUsd: number | null;
   inputTokens: number;
   outputTokens: number;
+  /** The number of turns that ended, without those of hooks. For a session, the number of its iterations. */
   turns: number;
 }
 

@@ -1,7 +1,7 @@
 // Buttons. One that waits for the server says so and takes no second press.
 
 import type { ComponentChildren } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { type ApiError, toApiError } from "../api_client";
 import { Dialog } from "./dialog";
@@ -61,29 +61,26 @@ export function ConfirmButton({ children, question, confirmLabel, kind = "plain"
   const [isOpen, setIsOpen] = useState(false);
   const [isBusy, setIsBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
-  const attempt = useRef(0);
   const close = () => {
-    attempt.current += 1;
     setIsOpen(false);
-    setIsBusy(false);
     setError(null);
   };
   const confirm = async () => {
-    const own = attempt.current;
     setIsBusy(true);
     setError(null);
     try {
       await onConfirm();
-      if (attempt.current === own) close();
+      close();
     } catch (thrown) {
-      if (attempt.current !== own) return;
+      // A person who has hidden the dialog sees why it failed.
       setError(toApiError(thrown));
-      setIsBusy(false);
+      setIsOpen(true);
     }
+    setIsBusy(false);
   };
   return (
     <>
-      <Button kind={kind} onClick={() => setIsOpen(true)}>
+      <Button kind={kind} isBusy={isBusy} onClick={() => setIsOpen(true)}>
         {children}
       </Button>
       <Dialog title={question} isOpen={isOpen} onClose={close}>
@@ -93,7 +90,7 @@ export function ConfirmButton({ children, question, confirmLabel, kind = "plain"
           <Button kind={kind === "danger" ? "danger" : "primary"} isBusy={isBusy} onClick={confirm}>
             {confirmLabel}
           </Button>
-          <Button onClick={close}>Keep as it is</Button>
+          <Button onClick={close}>{isBusy ? "Hide, it goes on" : "Keep as it is"}</Button>
         </div>
       </Dialog>
     </>

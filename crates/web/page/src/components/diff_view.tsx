@@ -16,7 +16,9 @@ const SHORT_FILE_COUNT = 12;
 
 const STATUS_NAMES: Record<FileDiffStatus, string> = {
   added: "added",
+  symlink: "added link",
   modified: "modified",
+  mode_changed: "mode changed",
   deleted: "deleted",
   renamed: "renamed",
   binary: "binary",
@@ -25,7 +27,9 @@ const STATUS_NAMES: Record<FileDiffStatus, string> = {
 
 const STATUS_TONES: Record<FileDiffStatus, string> = {
   added: "good",
+  symlink: "warning",
   modified: "faint",
+  mode_changed: "warning",
   deleted: "bad",
   renamed: "name",
   binary: "faint",
@@ -240,6 +244,6 @@ function describeMissingLines(file: FileDiff): string | null {
     case "added":
       return "A new, empty file.";
     default:
-      return "No line has changed: only the mode of the file is different.";
+      return "No line has changed: only the permission to run the file is different.";
   }
 }

@@ -153,33 +153,36 @@ interface EditTaskButtonProps {
 }
 
 export function EditTaskButton({ details, onDone }: EditTaskButtonProps) {
-  const [isOpen, setIsOpen] = useState(false);
   const { task } = details;
-  const initial: TaskFields = {
-    ...EMPTY_FIELDS,
-    goal: details.goal,
-    description: details.description ?? "",
-    priority: task.priority,
-    labels: task.labels.join(" "),
-  };
+  // The fields as the person first saw them: the page may have loaded changes of others since.
+  const [initial, setInitial] = useState<TaskFields | null>(null);
+  const open = () =>
+    setInitial({
+      ...EMPTY_FIELDS,
+      goal: details.goal,
+      description: details.description ?? "",
+      priority: task.priority,
+      labels: task.labels.join(" "),
+    });
   const save = async (fields: TaskFields) => {
-    const labels = splitList(fields.labels);
+    if (initial === null) return;
+    const [before, labels] = [splitList(initial.labels), splitList(fields.labels)];
     // Only what the person changed is sent, so that changes of others stay.
     await postJson(`/api/tasks/${pathSegment(task.id)}/edit`, {
       goal: fields.goal === initial.goal ? undefined : fields.goal.trim(),
       description: fields.description === initial.description ? undefined : fields.description,
       priority: fields.priority === initial.priority ? undefined : fields.priority,
-      addLabels: labels.filter((label) => !task.labels.includes(label)),
-      removeLabels: task.labels.filter((label) => !labels.includes(label)),
+      addLabels: labels.filter((label) => !before.includes(label)),
+      removeLabels: before.filter((label) => !labels.includes(label)),
     });
-    setIsOpen(false);
+    setInitial(null);
     onDone();
   };
   return (
     <>
-      <Button onClick={() => setIsOpen(true)}>Edit</Button>
-      <Dialog title={`Edit ${task.id}`} isOpen={isOpen} onClose={() => setIsOpen(false)}>
-        <TaskForm initial={initial} submitLabel="Save" isNew={false} onSubmit={save} />
+      <Button onClick={open}>Edit</Button>
+      <Dialog title={`Edit ${task.id}`} isOpen={initial !== null} onClose={() => setInitial(null)}>
+        {initial !== null && <TaskForm initial={initial} submitLabel="Save" isNew={false} onSubmit={save} />}
       </Dialog>
     </>
   );

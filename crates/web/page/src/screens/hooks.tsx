@@ -104,7 +104,7 @@ function TrustNotice({ page }: { page: HookPage }) {
 
 /** The task types that a hook is limited to. */
 function TypeLabels({ hook }: { hook: HookSummary }) {
-  const types = "types" in hook && Array.isArray(hook.types) ? (hook.types as string[]) : [];
+  const { types } = hook;
   return (
     <>
       {types.map((type) => (

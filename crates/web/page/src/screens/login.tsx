@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, toApiError } from "../api_client";
 import { Button, CommandLine, ErrorNotice, Logo, Spinner } from "../components";
 import { navigate, route } from "../router";
-import { logIn } from "../viewer";
+import { loadViewer, logIn } from "../viewer";
 
 /** Finds the code in what a person pastes: a link, or the code alone. */
 function findCode(pasted: string): string {
@@ -27,6 +27,12 @@ export function LoginScreen({ code }: { code: string | null }) {
       await logIn(given);
       navigate(route.value.path === "/login" ? "/" : route.value.path, { replace: true });
     } catch (thrown) {
+      // A used link does not lock out a browser that is logged in.
+      const isLoggedIn = await loadViewer().then(() => true, () => false);
+      if (isLoggedIn) {
+        navigate("/", { replace: true });
+        return;
+      }
       setError(toApiError(thrown));
       setIsBusy(false);
     }

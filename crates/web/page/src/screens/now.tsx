@@ -21,7 +21,7 @@ export function NowScreen({ view }: { view: LiveView<NowView> }) {
 
 /** Returns whether the server has left out some of what waits. */
 function hasMoreWaiting(now: NowView): boolean {
-  return "hasMore" in now && now.hasMore === true;
+  return now.hasMore;
 }
 
 function NowContent({ now, reload }: { now: NowView; reload: () => void }) {
