@@ -278,7 +278,7 @@ impl OpenGate {
             self.objected |= find_objection(&hook, finished).is_some();
         } else if self.failure.is_none() {
             let mut why = find_objection(&hook, finished);
-            self.unstarted = finished.unstarted && why.is_some();
+            self.unstarted = finished.unstarted && finished.outcome != HookOutcome::Block && why.is_some();
             if let (Some(head), Some(moved)) = (&mut self.head, &finished.head) {
                 head.clone_from(moved);
                 let is_judged_before = finished.effect.index > 0 || self.gate == DeliveryGate::BeforeMerge;
