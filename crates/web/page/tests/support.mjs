@@ -177,7 +177,7 @@ export async function openPage(browser, url, options = {}) {
     if (isBroken) problems.push(`console: ${message.text()}`);
   });
   await page.goto(url);
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(30_000);
   return { page, context, problems, check: () => assert.deepEqual(problems, []) };
 }
 
