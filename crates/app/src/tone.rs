@@ -5,7 +5,7 @@ use serde::Serialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Tone {
+pub enum TextTone {
     Plain,
     Strong,
     Faint,

@@ -14,7 +14,7 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
-pub use windlass_app::tone::Tone;
+pub use windlass_app::tone::TextTone;
 use windlass_app::{Failure, FailureCode, environment};
 use windlass_config::ConfigError;
 use windlass_text as text;
@@ -51,28 +51,28 @@ impl From<io::Error> for EarlyExit {
 }
 
 /// Returns the style of a tone on a terminal.
-fn ansi_style(tone: Tone) -> Style {
+fn ansi_style(tone: TextTone) -> Style {
     match tone {
-        Tone::Plain => Style::new(),
-        Tone::Strong => Style::new().bold(),
-        Tone::Faint => Style::new().dimmed(),
-        Tone::Good => AnsiColor::Green.on_default(),
-        Tone::Warning => AnsiColor::Yellow.on_default(),
-        Tone::Bad => AnsiColor::Red.on_default().bold(),
-        Tone::Name => AnsiColor::Cyan.on_default(),
+        TextTone::Plain => Style::new(),
+        TextTone::Strong => Style::new().bold(),
+        TextTone::Faint => Style::new().dimmed(),
+        TextTone::Good => AnsiColor::Green.on_default(),
+        TextTone::Warning => AnsiColor::Yellow.on_default(),
+        TextTone::Bad => AnsiColor::Red.on_default().bold(),
+        TextTone::Name => AnsiColor::Cyan.on_default(),
     }
 }
 
 /// Text with a tone, or without one if colours are off.
 pub struct PaintedText<T> {
     text: T,
-    tone: Option<Tone>,
+    tone: Option<TextTone>,
 }
 
 impl<T: Display> Display for PaintedText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tone {
-            None | Some(Tone::Plain) => self.text.fmt(f),
+            None | Some(TextTone::Plain) => self.text.fmt(f),
             Some(tone) => {
                 let style = ansi_style(tone);
                 write!(f, "{style}{}{style:#}", self.text)
@@ -91,7 +91,7 @@ impl Palette {
     #[cfg(test)]
     pub const NONE: Self = Self { color: false };
 
-    pub fn paint<T: Display>(self, tone: Tone, text: T) -> PaintedText<T> {
+    pub fn paint<T: Display>(self, tone: TextTone, text: T) -> PaintedText<T> {
         PaintedText { text, tone: self.color.then_some(tone) }
     }
 }
@@ -150,7 +150,7 @@ impl Output {
         self.palette
     }
 
-    pub fn paint<T: Display>(&self, tone: Tone, text: T) -> PaintedText<T> {
+    pub fn paint<T: Display>(&self, tone: TextTone, text: T) -> PaintedText<T> {
         self.palette.paint(tone, text)
     }
 
@@ -221,7 +221,7 @@ impl MessageWriter {
 
     /// Prints a question to a person. The possible answers follow in lines of their own.
     pub fn print_question(&mut self, message: &str) {
-        let message = PaintedText { text: text::clean_line(message), tone: self.color.then_some(Tone::Warning) };
+        let message = PaintedText { text: text::clean_line(message), tone: self.color.then_some(TextTone::Warning) };
         let _ = writeln!(self.to, "{message}");
     }
 
@@ -229,7 +229,7 @@ impl MessageWriter {
         let _ = writeln!(self.to, "{}", text::clean_line(message));
     }
 
-    fn print_labelled(&mut self, tone: Tone, label: &str, message: &str) {
+    fn print_labelled(&mut self, tone: TextTone, label: &str, message: &str) {
         let rows = match self.columns {
             None => text::clean_line(message).into_owned(),
             Some(columns) => {
@@ -243,24 +243,24 @@ impl MessageWriter {
     }
 
     pub fn print_warning(&mut self, message: &str) {
-        self.print_labelled(Tone::Warning, "warning", message);
+        self.print_labelled(TextTone::Warning, "warning", message);
     }
 
     pub fn print_note(&mut self, message: &str) {
-        self.print_labelled(Tone::Faint, "note", message);
+        self.print_labelled(TextTone::Faint, "note", message);
     }
 
     /// Prints the error, its causes and the hint.
     pub fn print_failure(&mut self, failure: &Failure) {
         match failure.diagnostic.as_ref().and_then(|error| error.render_picture(self.color)) {
             Some(picture) => drop(writeln!(self.to, "{}", picture.trim_end())),
-            None => self.print_labelled(Tone::Bad, "error", &failure.message),
+            None => self.print_labelled(TextTone::Bad, "error", &failure.message),
         }
         for cause in &failure.causes {
-            self.print_labelled(Tone::Faint, "caused by", cause);
+            self.print_labelled(TextTone::Faint, "caused by", cause);
         }
         if let Some(hint) = failure.hint_with_options() {
-            self.print_labelled(Tone::Good, "hint", &hint);
+            self.print_labelled(TextTone::Good, "hint", &hint);
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 
 use crate::dialog::DialogState;
 use crate::event::{ErrorLine, StoreCommand};
@@ -211,7 +211,7 @@ impl LiveText {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FooterMessage {
     pub text: String,
-    pub tone: Tone,
+    pub tone: TextTone,
 }
 
 /// The state of the program.
@@ -343,13 +343,13 @@ impl TopModel {
         self.current_mut().scroll_to_cursor(height);
     }
 
-    pub fn show_message(&mut self, tone: Tone, text: impl Into<String>) {
+    pub fn show_message(&mut self, tone: TextTone, text: impl Into<String>) {
         self.message = Some(FooterMessage { text: text.into(), tone });
     }
 
     pub fn show_error(&mut self, error: &ErrorLine) {
         let hint = error.hint.as_ref().map(|hint| format!(" · {hint}")).unwrap_or_default();
-        let tone = if error.is_error { Tone::Bad } else { Tone::Warning };
+        let tone = if error.is_error { TextTone::Bad } else { TextTone::Warning };
         self.show_message(tone, format!("{}{hint}", error.message));
     }
 }

@@ -1,7 +1,7 @@
 //! The colours of the screen: the sixteen of every terminal, or none.
 
 use ratatui::style::{Color, Modifier, Style};
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 
 /// Whether the terminal shows colours. Without them, tones are bold, dim or underlined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,20 +12,20 @@ pub enum ColorMode {
 
 impl ColorMode {
     /// Returns the style of a tone.
-    pub fn tone_style(self, tone: Tone) -> Style {
+    pub fn tone_style(self, tone: TextTone) -> Style {
         let style = Style::new();
         match (tone, self) {
-            (Tone::Plain, _) => style,
-            (Tone::Strong, _) => style.add_modifier(Modifier::BOLD),
-            (Tone::Faint, Self::Colors) => style.fg(Color::DarkGray),
-            (Tone::Faint, Self::Plain) => style.add_modifier(Modifier::DIM),
-            (Tone::Good, Self::Colors) => style.fg(Color::Green),
-            (Tone::Warning, Self::Colors) => style.fg(Color::Yellow),
-            (Tone::Bad, Self::Colors) => style.fg(Color::Red),
-            (Tone::Name, Self::Colors) => style.fg(Color::Cyan),
-            (Tone::Warning | Tone::Bad, Self::Plain) => style.add_modifier(Modifier::BOLD),
-            (Tone::Name, Self::Plain) => style.add_modifier(Modifier::UNDERLINED),
-            (Tone::Good, Self::Plain) => style,
+            (TextTone::Plain, _) => style,
+            (TextTone::Strong, _) => style.add_modifier(Modifier::BOLD),
+            (TextTone::Faint, Self::Colors) => style.fg(Color::DarkGray),
+            (TextTone::Faint, Self::Plain) => style.add_modifier(Modifier::DIM),
+            (TextTone::Good, Self::Colors) => style.fg(Color::Green),
+            (TextTone::Warning, Self::Colors) => style.fg(Color::Yellow),
+            (TextTone::Bad, Self::Colors) => style.fg(Color::Red),
+            (TextTone::Name, Self::Colors) => style.fg(Color::Cyan),
+            (TextTone::Warning | TextTone::Bad, Self::Plain) => style.add_modifier(Modifier::BOLD),
+            (TextTone::Name, Self::Plain) => style.add_modifier(Modifier::UNDERLINED),
+            (TextTone::Good, Self::Plain) => style,
         }
     }
 
@@ -36,6 +36,6 @@ impl ColorMode {
 
     /// Returns the style of the lines around panes and dialogs.
     pub fn border_style(self) -> Style {
-        self.tone_style(Tone::Faint)
+        self.tone_style(TextTone::Faint)
     }
 }

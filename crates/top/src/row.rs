@@ -3,7 +3,7 @@
 //! Invariants:
 //! - The text of a piece is clean: no character in it acts on a terminal.
 
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_text as text;
 
 /// The narrowest width for which rows are laid out.
@@ -33,7 +33,7 @@ pub enum RowTarget {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowPiece {
     pub text: String,
-    pub tone: Tone,
+    pub tone: TextTone,
 }
 
 /// A row of a screen.
@@ -53,7 +53,7 @@ impl ScreenRow {
 
     /// Adds a piece of text in one line.
     #[must_use]
-    pub fn with(mut self, tone: Tone, text: impl AsRef<str>) -> Self {
+    pub fn with(mut self, tone: TextTone, text: impl AsRef<str>) -> Self {
         let text = text::clean_line(text.as_ref()).into_owned();
         self.pieces.push(RowPiece { text, tone });
         self
@@ -61,14 +61,14 @@ impl ScreenRow {
 
     /// Adds a piece of text, padded or cut to a number of columns.
     #[must_use]
-    pub fn with_column(self, tone: Tone, text: &str, columns: usize) -> Self {
+    pub fn with_column(self, tone: TextTone, text: &str, columns: usize) -> Self {
         let fitted = text::pad_to_width(&text::fit_to_width(text, columns), columns);
         self.with(tone, fitted)
     }
 
     /// Sets the text at the right edge.
     #[must_use]
-    pub fn with_right(mut self, tone: Tone, text: impl AsRef<str>) -> Self {
+    pub fn with_right(mut self, tone: TextTone, text: impl AsRef<str>) -> Self {
         self.right = Some(RowPiece { text: text::clean_line(text.as_ref()).into_owned(), tone });
         self
     }
@@ -100,22 +100,22 @@ impl RowList {
         if !self.rows.is_empty() {
             self.push(ScreenRow::default());
         }
-        self.push(ScreenRow::default().with(Tone::Strong, heading));
+        self.push(ScreenRow::default().with(TextTone::Strong, heading));
     }
 
     /// Adds a row that the cursor skips.
-    pub fn push_note(&mut self, tone: Tone, note: &str) {
+    pub fn push_note(&mut self, tone: TextTone, note: &str) {
         for row in text::wrap_to_width(note, self.width, self.width) {
             self.push(ScreenRow::default().with(tone, row));
         }
     }
 
     /// Adds text over as many rows as it needs, each after `before`.
-    pub fn push_wrapped(&mut self, target: Option<&RowTarget>, before: &str, tone: Tone, said: &str) {
+    pub fn push_wrapped(&mut self, target: Option<&RowTarget>, before: &str, tone: TextTone, said: &str) {
         let room = self.width.saturating_sub(text::display_width(before)).max(MIN_LAYOUT_WIDTH / 2);
         for line in said.lines() {
             for row in text::wrap_to_width(line, room, room) {
-                self.push(ScreenRow::new(target.cloned()).with(Tone::Faint, before).with(tone, row));
+                self.push(ScreenRow::new(target.cloned()).with(TextTone::Faint, before).with(tone, row));
             }
         }
     }
@@ -127,7 +127,7 @@ impl RowList {
         let mut shown = label.to_owned();
         for row in said.lines().flat_map(|line| text::wrap_to_width(line, room, room)) {
             let label = text::pad_to_width(&text::fit_to_width(&shown, columns), columns);
-            self.push(ScreenRow::new(target.cloned()).with(Tone::Faint, label).with(Tone::Plain, row));
+            self.push(ScreenRow::new(target.cloned()).with(TextTone::Faint, label).with(TextTone::Plain, row));
             shown.clear();
         }
     }

@@ -17,7 +17,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use windlass_app::web_access::{AccessRecords, Role, Viewer};
+use windlass_app::web_access::{AccessRecords, PageViewer, ViewerRole};
 
 use crate::error::RequestError;
 use crate::peer::ConnectionEnds;
@@ -39,13 +39,13 @@ const QUESTION_PATH: &str = "/api/questions/";
 /// The viewer of a request, and the secret that proved it.
 #[derive(Clone)]
 pub struct AuthenticatedViewer {
-    pub viewer: Viewer,
+    pub viewer: PageViewer,
     pub secret: String,
 }
 
 impl AuthenticatedViewer {
     /// Refuses a viewer whose role is too small.
-    pub fn require(&self, role: Role) -> Result<(), RequestError> {
+    pub fn require(&self, role: ViewerRole) -> Result<(), RequestError> {
         if self.viewer.role >= role {
             return Ok(());
         }

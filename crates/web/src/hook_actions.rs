@@ -14,7 +14,7 @@ use windlass_app::hook_switch::SwitchableHook;
 use windlass_app::hook_trial::input::{TrialPayload, build_trial_input};
 use windlass_app::hook_trial::{HookTrial, HookTrialRunner, list_testable_hooks};
 use windlass_app::trust::{self, TrustState};
-use windlass_app::web_access::Role;
+use windlass_app::web_access::ViewerRole;
 use windlass_app::{Failure, FailureCode, hints};
 use windlass_config::{Config, parse_hook_point};
 use windlass_process::RunControl;
@@ -48,7 +48,7 @@ pub async fn switch_hook(
     Path(name): Path<String>,
     JsonBody(body): JsonBody<HookSwitchBody>,
 ) -> Answer<HookSwitchReport> {
-    run_command(&state, viewer, Role::Manage, move |opened| {
+    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
         let project = &opened.project;
         let config = Config::load(&project.root).map_err(Failure::from)?;
         let hook = SwitchableHook::find_by_name(&config, &name, body.enabled)?;
@@ -112,7 +112,7 @@ pub async fn test_hook(
         let hint = "wait until another test of a hook has ended";
         RequestError::new(StatusCode::TOO_MANY_REQUESTS, "busy", "too many tests of hooks run now", hint)
     })?;
-    run_command(&state, viewer, Role::Manage, move |opened| {
+    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
         let project = &opened.project;
         let config = Config::load(&project.root).map_err(Failure::from)?;
         if trust::find_trust_state(project, &config)? != TrustState::Trusted {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use windlass_app::web_access::Role;
+use windlass_app::web_access::ViewerRole;
 
 use crate::error::RequestError;
 use crate::read::{MaybeViewer, require_viewer};
@@ -15,6 +15,6 @@ pub async fn serve_tools(
     viewer: MaybeViewer,
     request: Request,
 ) -> Result<Response, RequestError> {
-    require_viewer(viewer)?.require(Role::Manage)?;
+    require_viewer(viewer)?.require(ViewerRole::Manage)?;
     Ok(state.tools().answer_request(request).await.into_response())
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use windlass_app::context::OpenedProject;
 use windlass_app::views::{self, LogQuery, TaskQuery};
-use windlass_app::web_access::{LinkedQuestion, Role, Viewer};
+use windlass_app::web_access::{LinkedQuestion, PageViewer, ViewerRole};
 use windlass_engine::TaskId;
 use windlass_hooks::SecretMask;
 
@@ -37,7 +37,7 @@ pub type MaybeViewer = Option<Extension<AuthenticatedViewer>>;
 #[serde(rename_all = "camelCase")]
 pub struct ViewerInfo {
     pub name: String,
-    pub role: Role,
+    pub role: ViewerRole,
     pub project: String,
     pub project_path: String,
     pub version: String,
@@ -95,7 +95,7 @@ async fn run_masked<T: Send + 'static>(
 }
 
 /// Describes a viewer and the project.
-pub fn describe_viewer(state: &ServerState, viewer: Viewer) -> ViewerInfo {
+pub fn describe_viewer(state: &ServerState, viewer: PageViewer) -> ViewerInfo {
     let (project, project_path) = state.project.clone();
     let (head, version) = (state.head.borrow().0, env!("CARGO_PKG_VERSION").to_owned());
     ViewerInfo { name: viewer.name, role: viewer.role, project, project_path, version, head }

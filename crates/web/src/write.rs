@@ -13,7 +13,7 @@ use windlass_app::answers::{AnswerRequest, submit_answer};
 use windlass_app::changes::{self, ChangeRecord, ChangeState};
 use windlass_app::context::OpenedProject;
 use windlass_app::views::TaskSummary;
-use windlass_app::web_access::Role;
+use windlass_app::web_access::ViewerRole;
 use windlass_engine::{Authority, Command, EdgeKind, Event, NewTask, TaskId, TaskPatch, TaskResolution, TaskState};
 use windlass_runner::MergeChecks;
 
@@ -28,13 +28,13 @@ type Server = State<Arc<ServerState>>;
 
 /// An answer without contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Done {}
+pub struct EmptyObject {}
 
 /// Runs a command of a viewer with at least this role.
 pub async fn run_command<T: Send + 'static>(
     state: &ServerState,
     viewer: MaybeViewer,
-    role: Role,
+    role: ViewerRole,
     command: impl FnOnce(&mut OpenedProject) -> Result<T, RequestError> + Send + 'static,
 ) -> Answer<T> {
     let viewer = require_viewer(viewer)?;
@@ -55,13 +55,17 @@ async fn run_command_as<T: Send + 'static>(
     state.pool().run(work).await.map(Json)
 }
 
-fn execute(opened: &mut OpenedProject, command: &Command) -> Result<Done, RequestError> {
+fn execute(opened: &mut OpenedProject, command: &Command) -> Result<EmptyObject, RequestError> {
     execute_as(opened, command, Authority::Person)
 }
 
-fn execute_as(opened: &mut OpenedProject, command: &Command, authority: Authority) -> Result<Done, RequestError> {
+fn execute_as(
+    opened: &mut OpenedProject,
+    command: &Command,
+    authority: Authority,
+) -> Result<EmptyObject, RequestError> {
     opened.execute_command(command, authority)?;
-    Ok(Done {})
+    Ok(EmptyObject {})
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -93,7 +97,7 @@ pub async fn log_out(State(state): Server, viewer: MaybeViewer) -> Result<Respon
         run_blocking(move || Ok(access.remove_login(&secret)?)).await?;
     }
     let cookie = format!("{}=; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=0", state.access().cookie_name());
-    Ok(([(SET_COOKIE, cookie)], Json(Done {})).into_response())
+    Ok(([(SET_COOKIE, cookie)], Json(EmptyObject {})).into_response())
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -106,9 +110,15 @@ pub struct AnswerBody {
     pub text: Option<String>,
 }
 
-pub async fn answer(State(state): Server, viewer: MaybeViewer, JsonBody(body): JsonBody<AnswerBody>) -> Answer<Done> {
-    run_command(&state, viewer, Role::Answer, move |opened| give_answer(opened, body.subject, &body.answer, body.text))
-        .await
+pub async fn answer(
+    State(state): Server,
+    viewer: MaybeViewer,
+    JsonBody(body): JsonBody<AnswerBody>,
+) -> Answer<EmptyObject> {
+    run_command(&state, viewer, ViewerRole::Answer, move |opened| {
+        give_answer(opened, body.subject, &body.answer, body.text)
+    })
+    .await
 }
 
 fn give_answer(
@@ -116,12 +126,12 @@ fn give_answer(
     subject: String,
     answer: &str,
     text: Option<String>,
-) -> Result<Done, RequestError> {
+) -> Result<EmptyObject, RequestError> {
     let answer: TaskResolution = answer
         .parse()
         .map_err(|_| RequestError::bad_request("expected continue, retry, ignore-hook, approve or reject"))?;
     submit_answer(opened, AnswerRequest { subject, answer, text: nonblank(text) })?;
-    Ok(Done {})
+    Ok(EmptyObject {})
 }
 
 fn nonblank(text: Option<String>) -> Option<String> {
@@ -141,7 +151,7 @@ pub async fn answer_question(
     State(state): Server,
     Path(token): Path<String>,
     JsonBody(body): JsonBody<QuestionAnswerBody>,
-) -> Answer<Done> {
+) -> Answer<EmptyObject> {
     let access = state.access().clone();
     run_command_as(&state, "question link".to_owned(), move |opened| {
         let question = access.find_question(&token)?.ok_or_else(used_link)?;
@@ -164,8 +174,8 @@ pub struct SayBody {
     pub text: String,
 }
 
-pub async fn say(State(state): Server, viewer: MaybeViewer, JsonBody(body): JsonBody<SayBody>) -> Answer<Done> {
-    run_command(&state, viewer, Role::Answer, move |opened| {
+pub async fn say(State(state): Server, viewer: MaybeViewer, JsonBody(body): JsonBody<SayBody>) -> Answer<EmptyObject> {
+    run_command(&state, viewer, ViewerRole::Answer, move |opened| {
         let session = opened.find_referenced_session(&body.session)?.name;
         execute(opened, &Command::Say { session, text: body.text })
     })
@@ -184,8 +194,8 @@ pub async fn cancel_session(
     viewer: MaybeViewer,
     Path(name): Path<String>,
     JsonBody(body): JsonBody<ReasonBody>,
-) -> Answer<Done> {
-    run_command(&state, viewer, Role::Manage, move |opened| {
+) -> Answer<EmptyObject> {
+    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
         let session = opened.find_referenced_session(&name)?;
         let command = Command::CancelSession { name: session.name.clone(), reason: nonblank(body.reason) };
         let done = execute(opened, &command)?;
@@ -216,7 +226,7 @@ pub async fn add_task(
     viewer: MaybeViewer,
     JsonBody(body): JsonBody<NewTaskBody>,
 ) -> Answer<TaskSummary> {
-    run_command(&state, viewer, Role::Manage, move |opened| {
+    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
         let depends_on: Result<Vec<TaskId>, _> = body.depends_on.iter().map(|id| parse_task(id)).collect();
         let new = NewTask {
             goal: body.goal,
@@ -261,9 +271,9 @@ pub async fn edit_task(
     viewer: MaybeViewer,
     Path(id): Path<String>,
     JsonBody(body): JsonBody<EditTaskBody>,
-) -> Answer<Done> {
+) -> Answer<EmptyObject> {
     let id = parse_task(&id)?;
-    run_command(&state, viewer, Role::Manage, move |opened| {
+    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
         let patch = TaskPatch {
             goal: body.goal,
             body: body.description,
@@ -282,9 +292,9 @@ pub async fn block_task(
     viewer: MaybeViewer,
     Path(id): Path<String>,
     JsonBody(body): JsonBody<ReasonBody>,
-) -> Answer<Done> {
+) -> Answer<EmptyObject> {
     let id = parse_task(&id)?;
-    run_command(&state, viewer, Role::Manage, move |opened| {
+    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
         let reason = required_reason(body.reason)?;
         execute(opened, &Command::BlockTask { id, reason, required_knowledge: Vec::new() })
     })
@@ -296,9 +306,9 @@ pub async fn reopen_task(
     viewer: MaybeViewer,
     Path(id): Path<String>,
     JsonBody(body): JsonBody<ReasonBody>,
-) -> Answer<Done> {
+) -> Answer<EmptyObject> {
     let id = parse_task(&id)?;
-    run_command(&state, viewer, Role::Manage, move |opened| {
+    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
         execute(opened, &Command::ReopenTask { id, reason: required_reason(body.reason)? })
     })
     .await
@@ -322,21 +332,21 @@ pub async fn change_dependency(
     viewer: MaybeViewer,
     Path(id): Path<String>,
     JsonBody(body): JsonBody<DependencyBody>,
-) -> Answer<Done> {
+) -> Answer<EmptyObject> {
     let (from, to) = (parse_task(&id)?, parse_task(&body.on)?);
     let kind = EdgeKind::DependsOn;
     let command = match body.remove {
         true => Command::RemoveEdge { from, kind, to },
         false => Command::AddEdge { from, kind, to },
     };
-    run_command(&state, viewer, Role::Manage, move |opened| execute(opened, &command)).await
+    run_command(&state, viewer, ViewerRole::Manage, move |opened| execute(opened, &command)).await
 }
 
-pub async fn merge_change(State(state): Server, viewer: MaybeViewer, Path(id): Path<String>) -> Answer<Done> {
+pub async fn merge_change(State(state): Server, viewer: MaybeViewer, Path(id): Path<String>) -> Answer<EmptyObject> {
     let id = parse_task(&id)?;
-    run_command(&state, viewer, Role::Manage, move |opened| {
+    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
         changes::merge_change(opened, id, MergeChecks::Run)?;
-        Ok(Done {})
+        Ok(EmptyObject {})
     })
     .await
 }
@@ -374,9 +384,9 @@ pub async fn review_change(
     viewer: MaybeViewer,
     Path(id): Path<String>,
     JsonBody(body): JsonBody<ReviewBody>,
-) -> Answer<Done> {
+) -> Answer<EmptyObject> {
     let id = parse_task(&id)?;
-    run_command(&state, viewer, Role::Answer, move |opened| {
+    run_command(&state, viewer, ViewerRole::Answer, move |opened| {
         let text = write_review(&body);
         let task = opened.require_task(id)?;
         match body.verdict {

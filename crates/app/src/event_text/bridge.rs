@@ -4,7 +4,7 @@ use crate::conversations;
 use windlass_engine::{CallRuling, Event, payload};
 use windlass_text as text;
 
-use crate::tone::Tone;
+use crate::tone::TextTone;
 
 /// Summarizes an event of the bridge; returns `None` for any other.
 pub fn summarize_bridge_event(event: &Event) -> Option<String> {
@@ -30,17 +30,17 @@ pub fn format_call(called: &payload::BridgeCalled) -> String {
 }
 
 /// Describes the answer to a call, without the reason.
-pub fn describe_answer(answered: &payload::BridgeAnswered) -> (Tone, String) {
+pub fn describe_answer(answered: &payload::BridgeAnswered) -> (TextTone, String) {
     let payload::BridgeAnswered { let_go, ruling, retries, max_retries, .. } = answered;
     match (let_go, ruling) {
-        (Some(why), _) => (Tone::Warning, format!("let through, {why}")),
+        (Some(why), _) => (TextTone::Warning, format!("let through, {why}")),
         (None, CallRuling::Block) if answered.point.sends_back() => {
-            (Tone::Warning, format!("sent back ({retries} of {max_retries})"))
+            (TextTone::Warning, format!("sent back ({retries} of {max_retries})"))
         }
-        (None, CallRuling::Block) => (Tone::Warning, "blocked".to_owned()),
-        (None, CallRuling::Ask) => (Tone::Warning, "a person is asked".to_owned()),
-        (None, CallRuling::Allow) => (Tone::Good, "allowed".to_owned()),
-        (None, CallRuling::Pass) => (Tone::Good, "passed".to_owned()),
+        (None, CallRuling::Block) => (TextTone::Warning, "blocked".to_owned()),
+        (None, CallRuling::Ask) => (TextTone::Warning, "a person is asked".to_owned()),
+        (None, CallRuling::Allow) => (TextTone::Good, "allowed".to_owned()),
+        (None, CallRuling::Pass) => (TextTone::Good, "passed".to_owned()),
     }
 }
 

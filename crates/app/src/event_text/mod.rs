@@ -1,4 +1,4 @@
-//! Events, tasks, sessions and hook runs in words, for every front end. A front end chooses colours by the [`Tone`].
+//! Events, tasks, sessions and hook runs in words, for every front end. A front end chooses colours by the [`TextTone`].
 
 pub mod bridge;
 pub mod drive;
@@ -10,19 +10,19 @@ use windlass_engine::{Event, EventRecord, GateVerdict, HookOutcome, NextAction, 
 
 use crate::hook_runs::HookRunOutcome;
 use crate::session_view::SessionView;
-use crate::tone::Tone;
+use crate::tone::TextTone;
 
 pub use summary::{describe_gate_answer, find_retry_moment, format_feedback_count, summarize_event};
 
 /// Returns the tone of a state.
-pub fn state_tone(state: TaskState) -> Tone {
+pub fn state_tone(state: TaskState) -> TextTone {
     match state {
-        TaskState::Ready => Tone::Good,
-        TaskState::Active | TaskState::Submitted => Tone::Name,
-        TaskState::Completed | TaskState::Deleted => Tone::Faint,
-        TaskState::Blocked | TaskState::Failed => Tone::Bad,
-        TaskState::NeedsContinuation => Tone::Warning,
-        TaskState::Created => Tone::Plain,
+        TaskState::Ready => TextTone::Good,
+        TaskState::Active | TaskState::Submitted => TextTone::Name,
+        TaskState::Completed | TaskState::Deleted => TextTone::Faint,
+        TaskState::Blocked | TaskState::Failed => TextTone::Bad,
+        TaskState::NeedsContinuation => TextTone::Warning,
+        TaskState::Created => TextTone::Plain,
     }
 }
 
@@ -35,76 +35,76 @@ pub fn count_open_dependencies(task: &Task) -> u64 {
 }
 
 /// Describes the outcome of a hook run in the history.
-pub fn describe_run_outcome(run: HookRunOutcome) -> (Tone, &'static str) {
+pub fn describe_run_outcome(run: HookRunOutcome) -> (TextTone, &'static str) {
     match run {
         HookRunOutcome::Ended(outcome) => describe_hook_outcome(outcome),
-        HookRunOutcome::Error => (Tone::Bad, "error"),
-        HookRunOutcome::Running => (Tone::Name, "is running"),
-        HookRunOutcome::Left => (Tone::Warning, "was left"),
+        HookRunOutcome::Error => (TextTone::Bad, "error"),
+        HookRunOutcome::Running => (TextTone::Name, "is running"),
+        HookRunOutcome::Left => (TextTone::Warning, "was left"),
     }
 }
 
 /// Describes the outcome of a hook.
-pub fn describe_hook_outcome(outcome: HookOutcome) -> (Tone, &'static str) {
+pub fn describe_hook_outcome(outcome: HookOutcome) -> (TextTone, &'static str) {
     match outcome {
-        HookOutcome::Success => (Tone::Good, "ok"),
-        HookOutcome::Skip => (Tone::Faint, "skipped"),
-        HookOutcome::Block => (Tone::Warning, "blocks"),
-        HookOutcome::Continue => (Tone::Warning, "wants another iteration"),
-        HookOutcome::Again => (Tone::Plain, "judged again"),
-        HookOutcome::Escalate => (Tone::Warning, "asks for a person"),
-        HookOutcome::Failure => (Tone::Bad, "failed"),
-        HookOutcome::TimedOut => (Tone::Bad, "timed out"),
-        HookOutcome::Cancelled => (Tone::Faint, "cancelled"),
-        HookOutcome::Interrupted => (Tone::Warning, "was interrupted"),
+        HookOutcome::Success => (TextTone::Good, "ok"),
+        HookOutcome::Skip => (TextTone::Faint, "skipped"),
+        HookOutcome::Block => (TextTone::Warning, "blocks"),
+        HookOutcome::Continue => (TextTone::Warning, "wants another iteration"),
+        HookOutcome::Again => (TextTone::Plain, "judged again"),
+        HookOutcome::Escalate => (TextTone::Warning, "asks for a person"),
+        HookOutcome::Failure => (TextTone::Bad, "failed"),
+        HookOutcome::TimedOut => (TextTone::Bad, "timed out"),
+        HookOutcome::Cancelled => (TextTone::Faint, "cancelled"),
+        HookOutcome::Interrupted => (TextTone::Warning, "was interrupted"),
     }
 }
 
 /// Describes the ending of a session.
-pub fn describe_ending(ending: SessionEndKind) -> (Tone, &'static str) {
+pub fn describe_ending(ending: SessionEndKind) -> (TextTone, &'static str) {
     match ending {
-        SessionEndKind::Completed => (Tone::Good, "complete"),
-        SessionEndKind::Limit => (Tone::Warning, "ended"),
-        SessionEndKind::Escalated => (Tone::Warning, "a person is needed"),
-        SessionEndKind::Cancelled => (Tone::Warning, "cancelled"),
-        SessionEndKind::Error => (Tone::Bad, "failed"),
+        SessionEndKind::Completed => (TextTone::Good, "complete"),
+        SessionEndKind::Limit => (TextTone::Warning, "ended"),
+        SessionEndKind::Escalated => (TextTone::Warning, "a person is needed"),
+        SessionEndKind::Cancelled => (TextTone::Warning, "cancelled"),
+        SessionEndKind::Error => (TextTone::Bad, "failed"),
     }
 }
 
 /// Describes an event in which a session takes up a task or leaves it.
-pub fn describe_task_event(record: &EventRecord) -> Option<(Tone, String)> {
+pub fn describe_task_event(record: &EventRecord) -> Option<(TextTone, String)> {
     let id = record.envelope.node;
     if record.envelope.session.is_none() || record.envelope.metadata.depth > 0 {
         return None;
     }
     Some(match &record.envelope.event {
-        Event::TaskClaimed(_) => (Tone::Plain, format!("works on {id}")),
-        Event::TaskCompleted(_) => (Tone::Good, format!("{id} is completed")),
-        Event::TaskBlocked(blocked) => (Tone::Warning, format!("{id} is blocked: {}", blocked.reason)),
-        Event::TaskNeedsContinuation(left) => (Tone::Warning, format!("{id} needs continuation: {}", left.reason)),
+        Event::TaskClaimed(_) => (TextTone::Plain, format!("works on {id}")),
+        Event::TaskCompleted(_) => (TextTone::Good, format!("{id} is completed")),
+        Event::TaskBlocked(blocked) => (TextTone::Warning, format!("{id} is blocked: {}", blocked.reason)),
+        Event::TaskNeedsContinuation(left) => (TextTone::Warning, format!("{id} needs continuation: {}", left.reason)),
         _ => return None,
     })
 }
 
 /// Describes the state of a session.
-pub fn describe_session_state(view: &SessionView) -> (Tone, String) {
+pub fn describe_session_state(view: &SessionView) -> (TextTone, String) {
     match (view.session.ending_kind().filter(|_| view.session.is_over()), view.alive, &view.session.stopping) {
         (Some(ending), ..) => {
             let (tone, word) = describe_ending(ending);
             (tone, word.to_owned())
         }
-        _ if view.session.next_action() == NextAction::Answer => (Tone::Warning, "asks a person".to_owned()),
-        (None, true, None) => (Tone::Name, "running".to_owned()),
-        (None, true, Some(_)) => (Tone::Name, "ending".to_owned()),
-        (None, false, None) => (Tone::Warning, "unfinished".to_owned()),
-        (None, false, Some(_)) => (Tone::Warning, "unfinished, end pending".to_owned()),
+        _ if view.session.next_action() == NextAction::Answer => (TextTone::Warning, "asks a person".to_owned()),
+        (None, true, None) => (TextTone::Name, "running".to_owned()),
+        (None, true, Some(_)) => (TextTone::Name, "ending".to_owned()),
+        (None, false, None) => (TextTone::Warning, "unfinished".to_owned()),
+        (None, false, Some(_)) => (TextTone::Warning, "unfinished, end pending".to_owned()),
     }
 }
 
 /// Returns the tone of an event in a list.
-pub fn event_tone(event: &Event) -> Tone {
+pub fn event_tone(event: &Event) -> TextTone {
     match event {
-        Event::TaskCompleted(_) | Event::ChangeMerged(_) => Tone::Good,
+        Event::TaskCompleted(_) | Event::ChangeMerged(_) => TextTone::Good,
         Event::TaskBlocked(_)
         | Event::TaskNeedsContinuation(_)
         | Event::TaskReopened(_)
@@ -112,24 +112,24 @@ pub fn event_tone(event: &Event) -> Tone {
         | Event::IterationInterrupted(_)
         | Event::DeliveryInterrupted(_)
         | Event::SessionStopping(_)
-        | Event::HookRetrying(_) => Tone::Warning,
+        | Event::HookRetrying(_) => TextTone::Warning,
         Event::TaskFailed(_)
         | Event::TaskRejected(_)
         | Event::PipelineFailed(_)
         | Event::IterationFailed(_)
         | Event::DeliveryFailed(_)
         | Event::HookError(_)
-        | Event::ActionError(_) => Tone::Bad,
+        | Event::ActionError(_) => TextTone::Bad,
         Event::HookFinished(finished) => describe_hook_outcome(finished.outcome).0,
         Event::SessionEnded(ended) => describe_ending(ended.ending).0,
         Event::TaskCreated(_) | Event::SessionStarted(_) | Event::FeedbackQueued(_) | Event::GateAnswered(_) => {
-            Tone::Name
+            TextTone::Name
         }
         Event::GateDecided(decided) => match decided.verdict {
-            GateVerdict::Pass => Tone::Good,
-            GateVerdict::Escalate => Tone::Bad,
-            GateVerdict::Fail | GateVerdict::Continue | GateVerdict::Block => Tone::Warning,
+            GateVerdict::Pass => TextTone::Good,
+            GateVerdict::Escalate => TextTone::Bad,
+            GateVerdict::Fail | GateVerdict::Continue | GateVerdict::Block => TextTone::Warning,
         },
-        _ => Tone::Plain,
+        _ => TextTone::Plain,
     }
 }

@@ -6,7 +6,7 @@ use windlass_engine::{
     ChangeRef, DeliveryGate, Event, EventRecord, GateRemedy, HookClass, HookEffect, Task, TaskState, Workspace, payload,
 };
 
-use crate::tone::Tone;
+use crate::tone::TextTone;
 
 /// The notice while another task is merged first.
 pub const QUEUEING_NOTICE: &str = "waiting for another task to be merged";
@@ -76,25 +76,26 @@ pub fn list_pipeline_details(task: &Task, next: Option<String>) -> Vec<(&'static
 }
 
 /// Describes the progress of the delivery during a session.
-pub fn describe_progress(record: &EventRecord) -> Option<(Tone, String)> {
+pub fn describe_progress(record: &EventRecord) -> Option<(TextTone, String)> {
     Some(match &record.envelope.event {
         Event::WorkspaceOpened(opened) if opened.reused => {
-            (Tone::Faint, format!("in its worktree again, on {}", opened.workspace.branch))
+            (TextTone::Faint, format!("in its worktree again, on {}", opened.workspace.branch))
         }
-        Event::WorkspaceOpened(opened) => {
-            (Tone::Faint, format!("in a worktree, on {} {}", opened.workspace.branch, format_origin(&opened.workspace)))
-        }
+        Event::WorkspaceOpened(opened) => (
+            TextTone::Faint,
+            format!("in a worktree, on {} {}", opened.workspace.branch, format_origin(&opened.workspace)),
+        ),
         Event::SubmissionStarted(started) => {
             let size = started.work.as_ref().map(|work| format!(": {}", describe_work_size(work))).unwrap_or_default();
-            (Tone::Plain, format!("submitting{size}"))
+            (TextTone::Plain, format!("submitting{size}"))
         }
-        Event::MergeStarted(_) if has_merge_hook(record) => (Tone::Plain, "merging".to_owned()),
-        Event::MergeStarted(_) => (Tone::Plain, "judging".to_owned()),
+        Event::MergeStarted(_) if has_merge_hook(record) => (TextTone::Plain, "merging".to_owned()),
+        Event::MergeStarted(_) => (TextTone::Plain, "judging".to_owned()),
         Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Again => {
-            (Tone::Plain, format_repeated_gate(failed))
+            (TextTone::Plain, format_repeated_gate(failed))
         }
         Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Hear => {
-            (Tone::Plain, format_feedback_first(failed))
+            (TextTone::Plain, format_feedback_first(failed))
         }
         Event::PipelineFailed(failed) => {
             let (count, most) = (failed.count, failed.most);
@@ -107,14 +108,14 @@ pub fn describe_progress(record: &EventRecord) -> Option<(Tone, String)> {
                 (GateRemedy::Reject, _) => format!("rejected ({count} of {most}): the agent works on it again"),
                 (GateRemedy::Again | GateRemedy::GiveUp | GateRemedy::Escalate | GateRemedy::Hear, _) => return None,
             };
-            (Tone::Warning, text)
+            (TextTone::Warning, text)
         }
-        Event::ChangeOpened(change) => (Tone::Name, format!("its change: {}", format_change_location(change))),
+        Event::ChangeOpened(change) => (TextTone::Name, format!("its change: {}", format_change_location(change))),
         // The merge is not of this session, and was shown when it was seen.
         Event::ChangeMerged(merged) if merged.seen.is_some() => return None,
         Event::ChangeMerged(merged) => {
             let commit = merged.commit.get(..10).unwrap_or(&merged.commit);
-            (Tone::Good, format!("merged as {commit}"))
+            (TextTone::Good, format!("merged as {commit}"))
         }
         _ => return None,
     })

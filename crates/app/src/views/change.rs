@@ -15,7 +15,7 @@ use crate::event_text::describe_run_outcome;
 use crate::hook_runs::{RunCauses, find_newest_runs, read_last_recorded_lines};
 use crate::next_step::find_change_step;
 use crate::runner_settings::build_secret_mask;
-use crate::tone::Tone;
+use crate::tone::TextTone;
 use crate::{Failure, event_text};
 
 /// The most changes of a list.
@@ -37,7 +37,7 @@ pub struct ChangeSummary {
     pub task: String,
     pub goal: String,
     pub state: String,
-    pub tone: Tone,
+    pub tone: TextTone,
     pub branch: String,
     pub base: String,
     pub commits: u32,
@@ -102,7 +102,7 @@ pub struct CheckResult {
     pub hook: String,
     pub gate: String,
     pub outcome: String,
-    pub tone: Tone,
+    pub tone: TextTone,
     pub message: Option<String>,
     /// Its feedback, or else the last lines of its recorded output.
     pub output: Vec<String>,
@@ -138,9 +138,9 @@ pub fn list_change_summaries(opened: &OpenedProject) -> Result<Vec<ChangeSummary
 fn change_summary(change: &ChangeRecord) -> ChangeSummary {
     let state = change.change_state();
     let tone = match state {
-        ChangeState::Open => Tone::Name,
-        ChangeState::Merged => Tone::Good,
-        ChangeState::Closed | ChangeState::Dropped => Tone::Faint,
+        ChangeState::Open => TextTone::Name,
+        ChangeState::Merged => TextTone::Good,
+        ChangeState::Closed | ChangeState::Dropped => TextTone::Faint,
     };
     ChangeSummary {
         task: change.task.id.to_string(),

@@ -12,7 +12,7 @@ use windlass_store::EventFilter;
 use crate::context::OpenedProject;
 use crate::event_text::describe_run_outcome;
 use crate::hook_runs::{HookMetrics, HookRunRecord, find_newest_runs};
-use crate::tone::Tone;
+use crate::tone::TextTone;
 use crate::{Failure, trust};
 
 /// The number of runs that the figures cover; the newest count.
@@ -37,7 +37,7 @@ pub struct HookSummary {
     pub p50_ms: Option<u64>,
     pub p95_ms: Option<u64>,
     pub last_outcome: Option<String>,
-    pub last_tone: Tone,
+    pub last_tone: TextTone,
     pub last_at: Option<i64>,
 }
 
@@ -122,7 +122,7 @@ fn summarize_hook(
         p50_ms: metrics.and_then(|metrics| metrics.duration_percentile(50)),
         p95_ms: metrics.and_then(|metrics| metrics.duration_percentile(95)),
         last_outcome: outcome.map(|(_, word)| word.to_owned()),
-        last_tone: outcome.map_or(Tone::Faint, |(tone, _)| tone),
+        last_tone: outcome.map_or(TextTone::Faint, |(tone, _)| tone),
         last_at: last.and_then(HookRunRecord::start_or_end_time).map(|at| at.millis()),
     }
 }

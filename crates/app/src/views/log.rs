@@ -8,7 +8,7 @@ use windlass_store::EventFilter;
 use super::excerpt;
 use crate::context::OpenedProject;
 use crate::event_text::{event_tone, summarize_event};
-use crate::tone::Tone;
+use crate::tone::TextTone;
 use crate::{Failure, hints};
 
 /// The most events of a page.
@@ -29,7 +29,7 @@ pub struct LogEntry {
     pub iteration: Option<u32>,
     /// How many hooks and actions stand between the event and a command.
     pub depth: u32,
-    pub tone: Tone,
+    pub tone: TextTone,
     pub summary: String,
 }
 

@@ -20,7 +20,7 @@ use crate::context::OpenedProject;
 use crate::event_text::state_tone;
 use crate::hook_runs::{HookRunOutcome, HookRunRecord, RUN_EVENTS, collect_runs};
 use crate::next_step::find_change_step;
-use crate::tone::Tone;
+use crate::tone::TextTone;
 use crate::{Failure, environment, hints, time_format, trust, unreadable_files};
 
 /// The most items of a list.
@@ -65,7 +65,7 @@ pub struct WaitingItem {
 #[serde(rename_all = "camelCase")]
 pub struct StateCount {
     pub state: String,
-    pub tone: Tone,
+    pub tone: TextTone,
     pub count: u64,
 }
 

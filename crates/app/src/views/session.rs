@@ -9,7 +9,7 @@ use super::usage::UsageTotals;
 use crate::context::OpenedProject;
 use crate::event_text::describe_session_state;
 use crate::session_view::SessionView;
-use crate::tone::Tone;
+use crate::tone::TextTone;
 use crate::{Failure, hints};
 
 /// The number of session starts read at a time.
@@ -23,7 +23,7 @@ pub struct SessionSummary {
     pub goal: String,
     pub agent: String,
     pub state: String,
-    pub tone: Tone,
+    pub tone: TextTone,
     /// Whether a living process runs it.
     pub is_running: bool,
     pub iteration: u32,

@@ -12,7 +12,7 @@ use super::{LabelledText, excerpt};
 use crate::context::OpenedProject;
 use crate::event_text::{self, count_open_dependencies, state_tone};
 use crate::next_step::find_next_step;
-use crate::tone::Tone;
+use crate::tone::TextTone;
 use crate::why::drive_details::collect_drive_details;
 use crate::{Failure, changes, environment, hints, time_format};
 
@@ -31,7 +31,7 @@ pub struct TaskSummary {
     pub id: String,
     pub goal: String,
     pub state: String,
-    pub tone: Tone,
+    pub tone: TextTone,
     #[serde(rename = "type")]
     pub kind: Option<String>,
     pub priority: String,

@@ -11,7 +11,7 @@ use super::session::SessionSummary;
 use super::{GATE_ANSWERS, excerpt};
 use crate::context::OpenedProject;
 use crate::event_text::event_tone;
-use crate::tone::Tone;
+use crate::tone::TextTone;
 use crate::turn_end::ends_turn;
 use crate::why::{WhyFact, build_facts};
 use crate::{Failure, environment, hints};
@@ -48,7 +48,7 @@ pub struct TimelineItem {
     pub event: String,
     pub kind: TimelineItemKind,
     pub title: String,
-    pub tone: Tone,
+    pub tone: TextTone,
     pub started_at: i64,
     /// The end; for a wait, the time of the next try, which may lie in the future.
     pub ended_at: Option<i64>,
@@ -247,7 +247,7 @@ fn build_item(fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
     };
     let run = fact.run.as_ref();
     let is_pending = run.is_some_and(|run| run.ended.is_none() && run.has_run());
-    let tone = if fact.tone == Tone::Plain { event_tone(&envelope.event) } else { fact.tone };
+    let tone = if fact.tone == TextTone::Plain { event_tone(&envelope.event) } else { fact.tone };
     let related_seqs = match &envelope.event {
         Event::FeedbackDelivered(delivered) => delivered.feedback.iter().map(|seq| seq.0).collect(),
         _ => fact.record.cause_position().map(|seq| seq.0).into_iter().collect(),

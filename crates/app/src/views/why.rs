@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::LabelledText;
 use crate::Failure;
 use crate::context::OpenedProject;
-use crate::tone::Tone;
+use crate::tone::TextTone;
 use crate::why::{WhyFact, WhySubject};
 
 /// The most facts of a page, and the most lines of evidence of a fact.
@@ -23,7 +23,7 @@ pub struct WhyFactView {
     pub iteration: Option<u32>,
     #[serde(rename = "type")]
     pub kind: String,
-    pub tone: Tone,
+    pub tone: TextTone,
     pub sentence: String,
     pub is_decision: bool,
     pub evidence: Vec<String>,
@@ -38,7 +38,7 @@ pub struct WhyView {
     pub kind: String,
     pub name: String,
     pub state: String,
-    pub tone: Tone,
+    pub tone: TextTone,
     pub about: Vec<LabelledText>,
     /// Oldest first.
     pub facts: Vec<WhyFactView>,

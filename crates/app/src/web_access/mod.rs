@@ -9,13 +9,13 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use records::{AccessRecords, LinkedQuestion, Viewer};
-pub use secret::Secret;
+pub use records::{AccessRecords, LinkedQuestion, PageViewer};
+pub use secret::AccessSecret;
 
 /// What a viewer may do. Each role includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum ViewerRole {
     /// Read everything.
     Look,
     /// Answer questions, review changes, and speak to agents.
@@ -24,7 +24,7 @@ pub enum Role {
     Manage,
 }
 
-impl Role {
+impl ViewerRole {
     pub const ALL: [Self; 3] = [Self::Look, Self::Answer, Self::Manage];
 
     pub fn name(self) -> &'static str {
@@ -36,13 +36,13 @@ impl Role {
     }
 }
 
-impl Display for Role {
+impl Display for ViewerRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Role {
+impl FromStr for ViewerRole {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

@@ -12,8 +12,8 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use windlass_process::file;
 
-use super::Role;
-use super::secret::{Secret, digest_text, is_same_digest};
+use super::ViewerRole;
+use super::secret::{AccessSecret, digest_text, is_same_digest};
 use crate::atomic_file::{self, FileReaders};
 use crate::project::Project;
 use crate::{Failure, FailureCode, environment};
@@ -30,15 +30,15 @@ const QUESTION_LINK_MILLIS: i64 = 7 * 86_400_000;
 
 /// A person or a program that is logged in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Viewer {
+pub struct PageViewer {
     pub name: String,
-    pub role: Role,
+    pub role: ViewerRole,
 }
 
 /// A code that logs a person in once.
 #[derive(Debug, Clone)]
 pub struct LoginLink {
-    pub code: Secret,
+    pub code: AccessSecret,
 }
 
 /// The question that a link is about. The link answers only a question that was asked before the link was made.
@@ -52,7 +52,7 @@ pub struct LinkedQuestion {
 #[serde(rename_all = "camelCase")]
 struct LoginRecord {
     name: String,
-    role: Role,
+    role: ViewerRole,
     digest: String,
     expires_at: i64,
 }
@@ -127,8 +127,8 @@ impl AccessRecords {
     }
 
     /// Makes a code that logs a person in once.
-    pub fn create_login_link(&self, name: &str, role: Role, valid_millis: i64) -> Result<LoginLink, Failure> {
-        let code = Secret::generate()?;
+    pub fn create_login_link(&self, name: &str, role: ViewerRole, valid_millis: i64) -> Result<LoginLink, Failure> {
+        let code = AccessSecret::generate()?;
         let expires_at = now().saturating_add(valid_millis);
         let record = LoginRecord { name: name.to_owned(), role, digest: code.digest(), expires_at };
         self.change_records(|records| push_bounded(&mut records.codes, record, MAX_CODES))?;
@@ -136,12 +136,17 @@ impl AccessRecords {
     }
 
     /// Makes a token for a program.
-    pub fn create_program_token(&self, name: &str, role: Role, valid_millis: i64) -> Result<Secret, Failure> {
+    pub fn create_program_token(
+        &self,
+        name: &str,
+        role: ViewerRole,
+        valid_millis: i64,
+    ) -> Result<AccessSecret, Failure> {
         self.add_login(name, role, valid_millis)
     }
 
     /// Exchanges a code for a secret that stays valid. A code works once.
-    pub fn redeem_code(&self, code: &str) -> Result<Option<(Secret, Viewer)>, Failure> {
+    pub fn redeem_code(&self, code: &str) -> Result<Option<(AccessSecret, PageViewer)>, Failure> {
         let (digest, mut found) = (digest_text(code), None);
         // A wrong code changes nothing, so it takes no lock.
         if !self.read_records()?.codes.iter().any(|record| is_same_digest(&record.digest, &digest)) {
@@ -153,11 +158,11 @@ impl AccessRecords {
         })?;
         let Some(record) = found else { return Ok(None) };
         let secret = self.add_login(&record.name, record.role, LOGIN_MILLIS)?;
-        Ok(Some((secret, Viewer { name: record.name, role: record.role })))
+        Ok(Some((secret, PageViewer { name: record.name, role: record.role })))
     }
 
     /// Finds the viewer with a cookie or a token.
-    pub fn find_viewer(&self, secret: &str) -> Result<Option<Viewer>, Failure> {
+    pub fn find_viewer(&self, secret: &str) -> Result<Option<PageViewer>, Failure> {
         let digest = digest_text(secret);
         let records = self.read_records()?;
         let is_own = |record: &&LoginRecord| is_same_digest(&record.digest, &digest) && record.expires_at > now();
@@ -165,7 +170,7 @@ impl AccessRecords {
             .logins
             .into_iter()
             .find(|record| is_own(&record))
-            .map(|record| Viewer { name: record.name, role: record.role }))
+            .map(|record| PageViewer { name: record.name, role: record.role }))
     }
 
     /// Logs a viewer out.
@@ -177,7 +182,7 @@ impl AccessRecords {
     /// Makes a link to the question about a task or a session. Returns none while the page is not served.
     pub fn create_question_link(&self, subject: &str) -> Result<Option<String>, Failure> {
         let Some(url) = self.find_url()? else { return Ok(None) };
-        let token = Secret::generate()?;
+        let token = AccessSecret::generate()?;
         let created_at = now();
         let expires_at = created_at.saturating_add(QUESTION_LINK_MILLIS);
         let record = QuestionRecord { subject: subject.to_owned(), digest: token.digest(), created_at, expires_at };
@@ -205,8 +210,8 @@ impl AccessRecords {
         Ok(was_there)
     }
 
-    fn add_login(&self, name: &str, role: Role, valid_millis: i64) -> Result<Secret, Failure> {
-        let secret = Secret::generate()?;
+    fn add_login(&self, name: &str, role: ViewerRole, valid_millis: i64) -> Result<AccessSecret, Failure> {
+        let secret = AccessSecret::generate()?;
         let expires_at = now().saturating_add(valid_millis);
         let record = LoginRecord { name: name.to_owned(), role, digest: secret.digest(), expires_at };
         self.change_records(|records| push_bounded(&mut records.logins, record, MAX_LOGINS))?;

@@ -9,9 +9,9 @@ use crate::{Failure, FailureCode, environment};
 
 /// A random secret of 128 bits, in hexadecimal digits.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct AccessSecret(String);
 
-impl Secret {
+impl AccessSecret {
     /// Makes a new secret.
     pub fn generate() -> Result<Self, Failure> {
         let number = environment::random_u128()
@@ -28,9 +28,9 @@ impl Secret {
     }
 }
 
-impl Debug for Secret {
+impl Debug for AccessSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
+        f.write_str("AccessSecret(…)")
     }
 }
 

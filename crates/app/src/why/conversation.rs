@@ -12,7 +12,7 @@ use super::fact::build_facts;
 use super::report::WhyReport;
 use super::subject::format_times;
 use crate::event_text::bridge;
-use crate::tone::Tone;
+use crate::tone::TextTone;
 
 pub fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Result<WhyReport, Failure> {
     let records = read_conversation(opened, caller)?;
@@ -46,7 +46,7 @@ pub fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Res
     Ok(WhyReport {
         kind: "conversation",
         name: caller.conversation.clone(),
-        state: state.unwrap_or((Tone::Plain, "nothing was answered yet".to_owned())),
+        state: state.unwrap_or((TextTone::Plain, "nothing was answered yet".to_owned())),
         about,
         facts: build_facts(opened, records)?,
         next: None,

@@ -21,7 +21,7 @@ use windlass_engine::{
 };
 
 use crate::event_text::{self, bridge, drive};
-use crate::tone::Tone;
+use crate::tone::TextTone;
 
 /// Events that decide nothing. The summary leaves them out.
 const NON_DECISION_EVENTS: &[EventType] = &[
@@ -48,7 +48,7 @@ const MAX_EVIDENCE_LINES: usize = 3;
 /// One fact of the log, with its evidence.
 pub struct WhyFact {
     pub record: EventRecord,
-    pub tone: Tone,
+    pub tone: TextTone,
     /// The event in one sentence.
     what: String,
     /// The hook, person or agent that decided it, unless the sentence names them.
@@ -145,7 +145,7 @@ impl WhyFact {
     pub fn from_event(record: EventRecord, before: &[Self]) -> Self {
         let (what, by) = (event_text::summarize_event(&record).trim_end().to_owned(), find_trigger(&record));
         let (evidence, details, run) = (collect_evidence(&record.envelope.event), Vec::new(), None);
-        let mut fact = Self { what, by, evidence, details, tone: Tone::Plain, run, verdict: None, record };
+        let mut fact = Self { what, by, evidence, details, tone: TextTone::Plain, run, verdict: None, record };
         match &fact.record.envelope.event {
             Event::TurnFinished(payload::TurnFinished { output, .. })
             | Event::DeliveryFinished(payload::DeliveryFinished { output, .. }) => {
@@ -163,9 +163,9 @@ impl WhyFact {
                 let judges: Vec<String> = judges.filter_map(|fact| Some(fact.run.as_ref()?.title())).collect();
                 fact.by = Some(judges.join(", ")).filter(|judges| !judges.is_empty());
                 fact.what = format!("{}, so: {}", verdict_name(decided.verdict), fact.what);
-                fact.tone = if decided.verdict == GateVerdict::Pass { Tone::Good } else { Tone::Warning };
+                fact.tone = if decided.verdict == GateVerdict::Pass { TextTone::Good } else { TextTone::Warning };
                 let is_claimed = turn.iter().any(|fact| fact.record.kind() == EventType::PromiseDetected);
-                if fact.tone == Tone::Good
+                if fact.tone == TextTone::Good
                     && decided.decision == GateDecision::Next(AfterIteration::Continue)
                     && !is_claimed
                 {

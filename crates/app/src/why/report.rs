@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::fact::WhyFact;
-use crate::tone::Tone;
+use crate::tone::TextTone;
 
 pub struct WhyReport {
     /// The kind of the subject: `task`, `session`, `hook`, `series` or `conversation`.
     pub kind: &'static str,
     pub name: String,
-    pub state: (Tone, String),
+    pub state: (TextTone, String),
     pub about: Vec<(&'static str, String)>,
     /// Oldest first.
     pub facts: Vec<WhyFact>,

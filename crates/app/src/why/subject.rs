@@ -20,7 +20,7 @@ use super::drive_details;
 use super::fact::{WhyFact, build_facts};
 use super::report::WhyReport;
 use crate::event_text::{self, drive};
-use crate::tone::Tone;
+use crate::tone::TextTone;
 
 /// The columns of an unknown name in an error.
 const MAX_NAME_COLUMNS: usize = 60;
@@ -286,9 +286,9 @@ fn report_hook(opened: &OpenedProject, task: TaskId, id: HookId) -> Result<WhyRe
     };
     let row = opened.require_task(task)?;
     let state = match row.evaluation.hooks.iter().find(|hook| hook.id == id).map(|hook| hook.enabled) {
-        Some(true) => (Tone::Good, "enabled"),
-        Some(false) => (Tone::Warning, "disabled"),
-        None => (Tone::Faint, "no longer registered"),
+        Some(true) => (TextTone::Good, "enabled"),
+        Some(false) => (TextTone::Warning, "disabled"),
+        None => (TextTone::Faint, "no longer registered"),
     };
     report_judge(opened, &row, ("hook", id.to_string()), state, is_own)
 }
@@ -304,7 +304,7 @@ fn report_series(opened: &OpenedProject, task: TaskId, id: SeriesId) -> Result<W
     };
     let row = opened.require_task(task)?;
     let state = row.evaluation.find_series(id).map_or_else(|| "over".to_owned(), drive::format_series);
-    report_judge(opened, &row, ("series", id.to_string()), (Tone::Plain, &state), is_own)
+    report_judge(opened, &row, ("series", id.to_string()), (TextTone::Plain, &state), is_own)
 }
 
 /// Reports on a registered stop hook or a series of iterations, which judge the work on a task from within.
@@ -312,7 +312,7 @@ fn report_judge(
     opened: &OpenedProject,
     task: &Task,
     (kind, name): (&'static str, String),
-    (tone, state): (Tone, &str),
+    (tone, state): (TextTone, &str),
     mut is_own: impl FnMut(&EventRecord) -> bool,
 ) -> Result<WhyReport, Failure> {
     let mut facts = build_facts(opened, read_task_events(opened, task.id)?)?;

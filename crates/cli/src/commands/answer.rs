@@ -11,7 +11,7 @@ use windlass_engine::{EventRecord, Session, TaskId, TaskResolution, TaskState};
 
 use super::input::read_text;
 use super::task::details;
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -79,11 +79,11 @@ fn show_answered_task(opened: &OpenedProject, id: TaskId, records: &[EventRecord
     if task.state == TaskState::Completed
         && let Some(next) = next_step::find_change_step(opened, &task)?
     {
-        out.print_line(out.paint(Tone::Faint, format_args!("its work is on its branch: {next}")))?;
+        out.print_line(out.paint(TextTone::Faint, format_args!("its work is on its branch: {next}")))?;
     }
     if matches!(task.state, TaskState::Ready | TaskState::NeedsContinuation) {
         out.print_line(
-            out.paint(Tone::Faint, ResumeCommand::for_task(opened, id)?.describe_in_sentence("resumes it")),
+            out.paint(TextTone::Faint, ResumeCommand::for_task(opened, id)?.describe_in_sentence("resumes it")),
         )?;
     }
     Ok(())
@@ -105,7 +105,7 @@ fn show_answered_session(
         true => Ok(()),
         false => {
             let again = ResumeCommand::for_session(opened, session).describe_in_sentence("runs it");
-            out.print_line(out.paint(Tone::Faint, format_args!("once {again}")))
+            out.print_line(out.paint(TextTone::Faint, format_args!("once {again}")))
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use windlass_app::context::CommandContext;
 use windlass_app::{Failure, FailureCode, hints};
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -31,5 +31,5 @@ pub fn run_backup(context: &CommandContext, args: Args, out: &mut Output) -> Com
     if out.is_json() {
         return out.print_json(&json!({"file": file}));
     }
-    out.print_line(format_args!("{} {}", out.paint(Tone::Good, "saved to"), windlass_text::clean_line(&file)))
+    out.print_line(format_args!("{} {}", out.paint(TextTone::Good, "saved to"), windlass_text::clean_line(&file)))
 }

@@ -14,7 +14,7 @@ use windlass_app::{Failure, environment, hints, project, store_records, trust};
 use windlass_store::{Lifetime, SqliteStore, StoreError};
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -58,7 +58,7 @@ pub fn run_init(context: &CommandContext, _: Args, out: &mut Output) -> CommandR
             if let Some(outer) = outer {
                 let path = outer.root.to_string_lossy().into_owned();
                 let note = format!("note: this is inside another project, {}; commands here now use this one", path);
-                out.print_line(out.paint(Tone::Warning, text::clean_line(&note)))?;
+                out.print_line(out.paint(TextTone::Warning, text::clean_line(&note)))?;
             }
             print_created_project(&report, untrusted.as_ref(), out)
         }
@@ -74,7 +74,7 @@ fn report_existing_project(report: &ProjectReport, new_store: bool, out: &mut Ou
         false => out.print_line("Nothing was changed.")?,
     }
     match trust::trust_warning(&report.project) {
-        Some(warning) => out.print_line(out.paint(Tone::Warning, warning)),
+        Some(warning) => out.print_line(out.paint(TextTone::Warning, warning)),
         None => Ok(()),
     }
 }
@@ -96,7 +96,11 @@ fn project_report_to_json(report: &ProjectReport) -> serde_json::Value {
 fn print_created_project(report: &ProjectReport, untrusted: Option<&Failure>, out: &mut Output) -> CommandResult {
     let ProjectReport { project, found, .. } = report;
     let file = project.config_file();
-    out.print_line(format_args!("{} {}", out.paint(Tone::Good, "created"), text::clean_line(&file.to_string_lossy())))?;
+    out.print_line(format_args!(
+        "{} {}",
+        out.paint(TextTone::Good, "created"),
+        text::clean_line(&file.to_string_lossy())
+    ))?;
     let git = match &found.git {
         None => "no repository",
         Some(FoundRepository { branch: None }) => "a repository",
@@ -108,7 +112,7 @@ fn print_created_project(report: &ProjectReport, untrusted: Option<&Failure>, ou
     }
     if let Some(failure) = untrusted {
         let reason = text::clean_line(&failure.message).into_owned();
-        out.print_line(format_args!("{}: it is not trusted yet: {reason}", out.paint(Tone::Warning, "warning")))?;
+        out.print_line(format_args!("{}: it is not trusted yet: {reason}", out.paint(TextTone::Warning, "warning")))?;
     }
     show::print_obstacles(&report.project, out)?;
     out.print_line("")?;

@@ -11,7 +11,7 @@ use windlass_engine::{Authority, Command, Event, MessageAuthor, Session};
 use windlass_text as text;
 
 use super::input::read_text;
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -61,7 +61,7 @@ pub fn run_say(context: &CommandContext, args: Args, out: &mut Output) -> Comman
         }
     };
     let when = if alive { "with its next prompt" } else { "when the session is run again" };
-    let name = out.paint(Tone::Strong, &session.name).to_string();
+    let name = out.paint(TextTone::Strong, &session.name).to_string();
     out.print_line(format_args!("the agent of {name} gets the message {when}{by}"))
 }
 

@@ -15,7 +15,7 @@ use windlass_engine::{NextAction, Session, SessionEndKind, Task, TaskState};
 use windlass_store::{StoreSnapshot, TaskFilter};
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -84,20 +84,24 @@ pub fn run_status(context: &CommandContext, _: Args, out: &mut Output) -> Comman
         }));
     }
     let root = opened.project.root.display().to_string();
-    out.print_line(format_args!("{}  {}", out.paint(Tone::Strong, "project"), text::clean_line(&root)))?;
+    out.print_line(format_args!("{}  {}", out.paint(TextTone::Strong, "project"), text::clean_line(&root)))?;
     print_warnings(&opened, out)?;
     let tasks = format_task_counts(&counts, out);
-    out.print_line(format_args!("{}    {tasks}", out.paint(Tone::Strong, "tasks")))?;
+    out.print_line(format_args!("{}    {tasks}", out.paint(TextTone::Strong, "tasks")))?;
     if !changes.is_empty() {
         let open =
             if changes.len() == 1 { "1 open change".to_owned() } else { format!("{} open changes", changes.len()) };
-        out.print_line(format_args!("{}  {open}: `windlass change list`", out.paint(Tone::Strong, "changes")))?;
+        out.print_line(format_args!("{}  {open}: `windlass change list`", out.paint(TextTone::Strong, "changes")))?;
     }
     if let Some(session) = unchecked {
         let skipped = find_skipped_check(&opened.store, &session)?;
         let completed = count_completed_tasks(&opened.store, &session)?;
         let told = describe_unchecked_work(session.unchecked, completed, skipped.as_deref()).unwrap_or_default();
-        out.print_line(format_args!("{} {}", out.paint(Tone::Strong, "last run"), out.paint(Tone::Warning, told)))?;
+        out.print_line(format_args!(
+            "{} {}",
+            out.paint(TextTone::Strong, "last run"),
+            out.paint(TextTone::Warning, told)
+        ))?;
     }
     print_open_sessions(&sessions, out)?;
     let total = |states: &[TaskState]| states.iter().map(|state| count_in_state(&counts, *state)).sum();
@@ -124,7 +128,7 @@ fn format_task_counts(counts: &[(TaskState, u64)], out: &Output) -> String {
 /// Warns of a configuration that does not count, and of obstacles in the place of files.
 fn print_warnings(opened: &OpenedProject, out: &mut Output) -> CommandResult {
     if let Some(warning) = trust::trust_warning(&opened.project) {
-        out.print_line(out.paint(Tone::Warning, warning))?;
+        out.print_line(out.paint(TextTone::Warning, warning))?;
     }
     show::print_obstacles(&opened.project, out)
 }
@@ -180,29 +184,31 @@ fn print_open_sessions(sessions: &[OpenSession], out: &mut Output) -> CommandRes
     if sessions.is_empty() {
         return Ok(());
     }
-    out.print_line(format_args!("\n{}", out.paint(Tone::Strong, "sessions")))?;
+    out.print_line(format_args!("\n{}", out.paint(TextTone::Strong, "sessions")))?;
     for OpenSession { seen, waits_for, next } in sessions {
         let session = &seen.session;
         let (tone, word) = match (seen.alive, session.ending_kind(), &session.stopping) {
-            _ if session.next_action() == NextAction::Answer => (Tone::Warning, "asks a person"),
-            (true, _, None) => (Tone::Name, "running"),
-            (true, _, Some(_)) => (Tone::Name, "ending"),
-            (false, Some(_), _) if session.is_over() => (Tone::Warning, "ended; a person is needed"),
-            (false, None, None) => (Tone::Warning, "interrupted: its process has died; the same command resumes it"),
-            _ => (Tone::Warning, "interrupted while ending; `windlass doctor --settle` ends it"),
+            _ if session.next_action() == NextAction::Answer => (TextTone::Warning, "asks a person"),
+            (true, _, None) => (TextTone::Name, "running"),
+            (true, _, Some(_)) => (TextTone::Name, "ending"),
+            (false, Some(_), _) if session.is_over() => (TextTone::Warning, "ended; a person is needed"),
+            (false, None, None) => {
+                (TextTone::Warning, "interrupted: its process has died; the same command resumes it")
+            }
+            _ => (TextTone::Warning, "interrupted while ending; `windlass doctor --settle` ends it"),
         };
-        let name = out.paint(Tone::Strong, &session.name);
+        let name = out.paint(TextTone::Strong, &session.name);
         out.print_line(format_args!("{name}  iteration {}, {}", session.iteration, out.paint(tone, word)))?;
         let task = session.task.map(|id| id.to_string()).unwrap_or_default();
         let goal = session.goal.as_deref().unwrap_or(&task);
         let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);
-        out.print_line(format_args!("  {}", out.paint(Tone::Faint, text::fit_to_width(goal, room))))?;
+        out.print_line(format_args!("  {}", out.paint(TextTone::Faint, text::fit_to_width(goal, room))))?;
         if let Some(waits_for) = waits_for {
             let rows = text::wrap_to_width(&format!("waits for {waits_for}"), room, room.saturating_sub(2));
             out.print_line(format_args!("  {}", rows.join("\n    ")))?;
         }
         if let Some(next) = next {
-            out.print_line(format_args!("  {}", out.paint(Tone::Name, text::clean_line(&next.shell_line()))))?;
+            out.print_line(format_args!("  {}", out.paint(TextTone::Name, text::clean_line(&next.shell_line()))))?;
         }
     }
     Ok(())
@@ -222,24 +228,24 @@ fn print_task_section(
     if tasks.is_empty() {
         return Ok(());
     }
-    out.print_line(format_args!("\n{}", out.paint(Tone::Strong, title)))?;
+    out.print_line(format_args!("\n{}", out.paint(TextTone::Strong, title)))?;
     show::print_task_table(tasks, out)?;
     for task in tasks {
         for note in collect_task_notes(opened, task) {
             let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);
             let note = text::fit_to_width(&format!("{}: {note}", task.id), show::MAX_SHOWN_TEXT);
             let rows = text::wrap_to_width(&note, room, room.saturating_sub(2));
-            out.print_line(format_args!("  {}", out.paint(Tone::Faint, rows.join("\n    "))))?;
+            out.print_line(format_args!("  {}", out.paint(TextTone::Faint, rows.join("\n    "))))?;
         }
         if STUCK_STATES.contains(&task.state)
             && let Some(next) = find_own_step(opened, task)?
         {
-            out.print_line(format_args!("  {}", out.paint(Tone::Name, text::clean_line(&next.shell_line()))))?;
+            out.print_line(format_args!("  {}", out.paint(TextTone::Name, text::clean_line(&next.shell_line()))))?;
         }
     }
     let more = total.saturating_sub(u64::try_from(tasks.len()).unwrap_or(u64::MAX));
     if more > 0 {
-        out.print_line(out.paint(Tone::Faint, format_args!("and {more} more: `windlass {all}`")))?;
+        out.print_line(out.paint(TextTone::Faint, format_args!("and {more} more: `windlass {all}`")))?;
     }
     Ok(())
 }

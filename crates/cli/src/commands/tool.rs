@@ -11,7 +11,7 @@ use windlass_text as text;
 use windlass_tools::{FieldPresence, ToolDefinition, ToolEffect, ToolRouter, find_tool, tool_catalogue};
 
 use super::input::read_text;
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 #[derive(Debug, Subcommand)]
 #[command(
@@ -76,7 +76,7 @@ fn list_tools(out: &mut Output) -> CommandResult {
     let width = tool_catalogue().iter().map(|tool| tool.name.len()).max().unwrap_or_default();
     tool_catalogue().iter().try_for_each(|tool| {
         let first_sentence = tool.description.split_inclusive(". ").next().unwrap_or_default().trim_end();
-        let name = out.paint(Tone::Strong, text::pad_to_width(tool.name, width)).to_string();
+        let name = out.paint(TextTone::Strong, text::pad_to_width(tool.name, width)).to_string();
         out.print_line(format_args!("{name}  {first_sentence}"))
     })
 }
@@ -85,12 +85,12 @@ fn describe_tool(tool: &ToolDefinition, out: &mut Output) -> CommandResult {
     if out.is_json() {
         return out.print_json(&tool.input_schema());
     }
-    let name = out.paint(Tone::Strong, tool.name).to_string();
+    let name = out.paint(TextTone::Strong, tool.name).to_string();
     out.print_line(format_args!("{name}  {}\n", tool.description))?;
     for field in tool.fields {
         let need = if field.need == FieldPresence::Required { " (required)" } else { "" };
         let about = if field.about.is_empty() { String::new() } else { format!("; {}", field.about) };
-        let name = out.paint(Tone::Strong, field.name).to_string();
+        let name = out.paint(TextTone::Strong, field.name).to_string();
         out.print_line(format_args!("  {name}{need}: {}{about}", field.kind.expected()))?;
     }
     out.print_line(format_args!("\nExample:\n  windlass tool call {} '{}'", tool.name, tool.example))?;

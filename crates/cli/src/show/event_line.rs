@@ -5,7 +5,7 @@ use windlass_engine::{EventRecord, EventSubject};
 use windlass_text as text;
 
 use super::format_short_moment;
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 /// With fewer columns beside the head, the text begins in the next row.
 const MIN_TEXT_COLUMNS: usize = 30;
@@ -18,7 +18,7 @@ pub fn print_event(record: &EventRecord, out: &mut Output) -> CommandResult {
 }
 
 /// Formats an event with a text as rows. The text wraps at `indent`.
-pub fn format_event_rows(record: &EventRecord, tone: Tone, what: &str, indent: usize, out: &Output) -> Vec<String> {
+pub fn format_event_rows(record: &EventRecord, tone: TextTone, what: &str, indent: usize, out: &Output) -> Vec<String> {
     let (head, used) = format_event_head(record, out);
     let columns = out.columns().unwrap_or(usize::MAX);
     let below = columns.saturating_sub(indent).max(MIN_TEXT_COLUMNS);
@@ -48,10 +48,10 @@ fn format_event_head(record: &EventRecord, out: &Output) -> (String, usize) {
     let used = 6 + 2 + at.len() + 2 + 6 + 1 + text::display_width(&kind).max(24) + 2;
     let head = format!(
         "{}  {}  {} {}  ",
-        out.paint(Tone::Faint, format_args!("{:>6}", record.seq.0)),
-        out.paint(Tone::Faint, &at),
-        out.paint(Tone::Strong, text::pad_to_width(&node, 6)),
-        out.paint(Tone::Name, text::pad_to_width(&kind, 24)),
+        out.paint(TextTone::Faint, format_args!("{:>6}", record.seq.0)),
+        out.paint(TextTone::Faint, &at),
+        out.paint(TextTone::Strong, text::pad_to_width(&node, 6)),
+        out.paint(TextTone::Name, text::pad_to_width(&kind, 24)),
     );
     (head, used)
 }

@@ -6,7 +6,7 @@ use windlass_app::project::Project;
 use windlass_engine::{Event, EventRecord, EventSubject, Task, TaskId, Timestamp};
 use windlass_text as text;
 
-use crate::output::{CommandResult, MessageWriter, Output, Tone};
+use crate::output::{CommandResult, MessageWriter, Output, TextTone};
 
 pub use event_line::{format_event_rows, print_event};
 pub use windlass_app::event_text::{
@@ -29,9 +29,9 @@ pub fn print_task_table(tasks: &[Task], out: &mut Output) -> CommandResult {
         let state = text::pad_to_width(task.state.name(), states);
         let line = format!(
             "{}  {}  {}  ",
-            out.paint(Tone::Strong, id),
+            out.paint(TextTone::Strong, id),
             out.paint(state_tone(task.state), state),
-            out.paint(Tone::Faint, format_args!("P{}", task.priority))
+            out.paint(TextTone::Faint, format_args!("P{}", task.priority))
         );
         let used = ids + states + 8;
         let waits = match count_open_dependencies(task) {
@@ -43,7 +43,7 @@ pub fn print_task_table(tasks: &[Task], out: &mut Output) -> CommandResult {
         let goal = text::fit_to_width(&task.goal, room);
         let left = room.saturating_sub(text::display_width(&goal));
         let labels = if text::display_width(&labels) <= left { labels } else { String::new() };
-        let (waits, labels) = (out.paint(Tone::Faint, waits), out.paint(Tone::Faint, labels));
+        let (waits, labels) = (out.paint(TextTone::Faint, waits), out.paint(TextTone::Faint, labels));
         out.print_line(format_args!("{line}{goal}{labels}{waits}"))?;
     }
     Ok(())
@@ -77,23 +77,25 @@ fn print_event_consequences(subject: Option<EventSubject>, records: &[EventRecor
                 messages.print_warning(&format!("{} failed: {}", error.action_type, error.error))
             }
             _ if out.is_json() || Some(node) == subject => {}
-            Event::TaskReady(_) => out.print_line(format_args!("{} {node} is ready", out.paint(Tone::Good, "→")))?,
+            Event::TaskReady(_) => {
+                out.print_line(format_args!("{} {node} is ready", out.paint(TextTone::Good, "→")))?
+            }
             Event::TaskWaiting(_) => {
-                out.print_line(format_args!("{} {node} waits again", out.paint(Tone::Warning, "→")))?
+                out.print_line(format_args!("{} {node} waits again", out.paint(TextTone::Warning, "→")))?
             }
             Event::TaskBlocked(blocked) => {
                 let reason = text::clean_line(&blocked.reason).into_owned();
-                out.print_line(format_args!("{} {node} is blocked: {reason}", out.paint(Tone::Bad, "→")))?;
+                out.print_line(format_args!("{} {node} is blocked: {reason}", out.paint(TextTone::Bad, "→")))?;
             }
             Event::TaskCreated(created) => {
                 let goal = text::fit_to_width(&created.goal, 100);
-                out.print_line(format_args!("{} {node} created: {goal}", out.paint(Tone::Name, "→")))?;
+                out.print_line(format_args!("{} {node} created: {goal}", out.paint(TextTone::Name, "→")))?;
             }
             Event::LeaseExpired(expired) => {
                 let owner = &expired.owner;
                 out.print_line(format_args!(
                     "{} the lease of {owner} on {node} ran out",
-                    out.paint(Tone::Warning, "→")
+                    out.paint(TextTone::Warning, "→")
                 ))?;
             }
             _ => {}
@@ -115,6 +117,6 @@ pub fn format_short_moment(at: Timestamp, out: &Output) -> String {
 /// Warns of obstacles in the place of files that Windlass and git read.
 pub fn print_obstacles(project: &Project, out: &mut Output) -> CommandResult {
     windlass_app::unreadable_files::list_unreadable_files(project).iter().try_for_each(|obstacle| {
-        out.print_line(out.paint(Tone::Warning, format!("{obstacle}: remove it, or put a file in its place")))
+        out.print_line(out.paint(TextTone::Warning, format!("{obstacle}: remove it, or put a file in its place")))
     })
 }

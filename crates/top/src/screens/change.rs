@@ -1,6 +1,6 @@
 //! Changes: the list, and one change with its checks and its diff by file.
 
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_app::views::{ChangeDetails, ChangeSummary, CheckResult, DiffLineKind, FileDiff, FileDiffStatus};
 use windlass_text as text;
 
@@ -15,13 +15,13 @@ pub fn add_list_rows(list: &mut RowList, changes: &[ChangeSummary], context: Row
     for change in changes {
         let row = ScreenRow::new(Some(RowTarget::Change(change.task.clone())))
             .with(change.tone, "± ")
-            .with(Tone::Name, format!("{:<4} ", change.task))
-            .with(Tone::Plain, first_line(&change.goal));
-        list.push(row.with_right(Tone::Faint, context.age(change.opened_at)));
-        list.push_wrapped(None, "       ", Tone::Faint, &describe_change(change));
+            .with(TextTone::Name, format!("{:<4} ", change.task))
+            .with(TextTone::Plain, first_line(&change.goal));
+        list.push(row.with_right(TextTone::Faint, context.age(change.opened_at)));
+        list.push_wrapped(None, "       ", TextTone::Faint, &describe_change(change));
     }
     if changes.is_empty() {
-        list.push_note(Tone::Faint, "no open changes; a task with a worktree opens one when its gates pass");
+        list.push_note(TextTone::Faint, "no open changes; a task with a worktree opens one when its gates pass");
     }
 }
 
@@ -34,11 +34,11 @@ fn describe_change(change: &ChangeSummary) -> String {
 
 pub fn add_detail_rows(list: &mut RowList, details: &ChangeDetails, context: RowContext<'_>) {
     let change = &details.change;
-    let head = ScreenRow::default().with(Tone::Name, format!("{} ", change.task)).with(change.tone, &change.state);
-    let head = if details.can_merge { head.with(Tone::Good, "  m merges it") } else { head };
-    list.push(head.with_right(Tone::Faint, context.age(change.opened_at)));
-    list.push_wrapped(None, "", Tone::Strong, &change.goal);
-    list.push_wrapped(None, "", Tone::Faint, &describe_change(change));
+    let head = ScreenRow::default().with(TextTone::Name, format!("{} ", change.task)).with(change.tone, &change.state);
+    let head = if details.can_merge { head.with(TextTone::Good, "  m merges it") } else { head };
+    list.push(head.with_right(TextTone::Faint, context.age(change.opened_at)));
+    list.push_wrapped(None, "", TextTone::Strong, &change.goal);
+    list.push_wrapped(None, "", TextTone::Faint, &describe_change(change));
     for (number, notice) in details.notices.iter().enumerate() {
         let (label, text) = notice.split_once(": ").unwrap_or(("", notice));
         list.push_labelled(Some(&RowTarget::Text(number)), label, text);
@@ -57,23 +57,23 @@ pub fn add_detail_rows(list: &mut RowList, details: &ChangeDetails, context: Row
         add_file_rows(list, number, file, opens_all, context);
     }
     if details.is_cut {
-        list.push_note(Tone::Warning, &format!("… the diff is cut: windlass change show {}", change.task));
+        list.push_note(TextTone::Warning, &format!("… the diff is cut: windlass change show {}", change.task));
     }
 }
 
 fn add_check_rows(list: &mut RowList, number: usize, check: &CheckResult, context: RowContext<'_>) {
     let target = RowTarget::Check(number);
     let has_more = !check.output.is_empty();
-    let is_open = has_more && (check.tone == Tone::Bad) != context.is_toggled(&target);
+    let is_open = has_more && (check.tone == TextTone::Bad) != context.is_toggled(&target);
     let message = check.message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
     let row = ScreenRow::new(Some(target.clone()))
-        .with(Tone::Faint, if has_more { fold_mark(is_open) } else { "  " })
+        .with(TextTone::Faint, if has_more { fold_mark(is_open) } else { "  " })
         .with(check.tone, format!("{} ", tone_mark(check.tone)))
-        .with(Tone::Plain, format!("{} ", check.hook))
+        .with(TextTone::Plain, format!("{} ", check.hook))
         .with(check.tone, format!("{}{message}", check.outcome));
-    list.push(row.with_right(Tone::Faint, &check.gate));
+    list.push(row.with_right(TextTone::Faint, &check.gate));
     for line in check.output.iter().filter(|_| is_open) {
-        list.push_wrapped(Some(&target), "    │ ", Tone::Plain, line);
+        list.push_wrapped(Some(&target), "    │ ", TextTone::Plain, line);
     }
 }
 
@@ -81,28 +81,28 @@ fn add_file_rows(list: &mut RowList, number: usize, file: &FileDiff, opens_all: 
     let target = RowTarget::File(number);
     let is_open = opens_all != context.is_toggled(&target);
     let (mark, tone) = match file.status {
-        FileDiffStatus::Added => ("A", Tone::Good),
-        FileDiffStatus::Symlink => ("L", Tone::Warning),
-        FileDiffStatus::ModeChanged => ("X", Tone::Warning),
-        FileDiffStatus::Modified => ("M", Tone::Name),
-        FileDiffStatus::Deleted => ("D", Tone::Bad),
-        FileDiffStatus::Renamed => ("R", Tone::Name),
-        FileDiffStatus::Binary => ("B", Tone::Warning),
-        FileDiffStatus::TooLarge => ("…", Tone::Warning),
+        FileDiffStatus::Added => ("A", TextTone::Good),
+        FileDiffStatus::Symlink => ("L", TextTone::Warning),
+        FileDiffStatus::ModeChanged => ("X", TextTone::Warning),
+        FileDiffStatus::Modified => ("M", TextTone::Name),
+        FileDiffStatus::Deleted => ("D", TextTone::Bad),
+        FileDiffStatus::Renamed => ("R", TextTone::Name),
+        FileDiffStatus::Binary => ("B", TextTone::Warning),
+        FileDiffStatus::TooLarge => ("…", TextTone::Warning),
     };
     let row = ScreenRow::new(Some(target.clone()))
-        .with(Tone::Faint, fold_mark(is_open))
+        .with(TextTone::Faint, fold_mark(is_open))
         .with(tone, format!("{mark} "))
-        .with(Tone::Strong, &file.path);
-    list.push(row.with_right(Tone::Faint, format!("+{} -{}", file.added, file.removed)));
+        .with(TextTone::Strong, &file.path);
+    list.push(row.with_right(TextTone::Faint, format!("+{} -{}", file.added, file.removed)));
     let hunks = file.hunks.iter().filter(|_| is_open);
     for hunk in hunks {
-        list.push_wrapped(Some(&target), "", Tone::Name, &hunk.header);
+        list.push_wrapped(Some(&target), "", TextTone::Name, &hunk.header);
         for line in &hunk.lines {
             let (sign, tone) = match line.kind {
-                DiffLineKind::Context => (' ', Tone::Plain),
-                DiffLineKind::Added => ('+', Tone::Good),
-                DiffLineKind::Removed => ('-', Tone::Bad),
+                DiffLineKind::Context => (' ', TextTone::Plain),
+                DiffLineKind::Added => ('+', TextTone::Good),
+                DiffLineKind::Removed => ('-', TextTone::Bad),
             };
             let at = line.new_line.or(line.old_line).unwrap_or_default();
             add_diff_line(list, &target, &format!("{at:>5} "), tone, &format!("{sign}{}", line.text));
@@ -111,12 +111,12 @@ fn add_file_rows(list: &mut RowList, number: usize, file: &FileDiff, opens_all: 
 }
 
 /// Adds a line of a diff. Its tabs become columns, and what is too long is continued below.
-fn add_diff_line(list: &mut RowList, target: &RowTarget, before: &str, tone: Tone, line: &str) {
+fn add_diff_line(list: &mut RowList, target: &RowTarget, before: &str, tone: TextTone, line: &str) {
     let room = list.width.saturating_sub(before.len()).max(10);
     let line = line.replace('\t', "    ");
     for (number, row) in text::wrap_to_width(&line, room, room).into_iter().enumerate() {
         let before = if number == 0 { before.to_owned() } else { " ".repeat(before.len()) };
-        list.push(ScreenRow::new(Some(target.clone())).with(Tone::Faint, before).with(tone, row));
+        list.push(ScreenRow::new(Some(target.clone())).with(TextTone::Faint, before).with(tone, row));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The log as it grows: one row for each event.
 
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_app::views::{LogEntry, LogPage};
 
 use super::format_clock;
@@ -12,7 +12,7 @@ pub fn add_rows(list: &mut RowList, page: &LogPage) {
         list.push(entry_row(entry));
     }
     if page.entries.is_empty() {
-        list.push_note(Tone::Faint, "no events match the filter");
+        list.push_note(TextTone::Faint, "no events match the filter");
     }
 }
 
@@ -21,10 +21,10 @@ fn entry_row(entry: &LogEntry) -> ScreenRow {
     // What hooks and actions caused is indented below its cause.
     let indent = " ".repeat(usize::try_from(entry.depth.min(4)).unwrap_or_default());
     ScreenRow::new(Some(RowTarget::Event(entry.seq)))
-        .with(Tone::Faint, format!("{} ", format_clock(entry.at)))
-        .with_column(Tone::Name, subject, 6)
+        .with(TextTone::Faint, format!("{} ", format_clock(entry.at)))
+        .with_column(TextTone::Name, subject, 6)
         .with(entry.tone, format!(" {indent}{} ", entry.kind))
-        .with(Tone::Plain, &entry.summary)
+        .with(TextTone::Plain, &entry.summary)
 }
 
 fn find_entry(page: &LogPage, seq: u64) -> Option<&LogEntry> {

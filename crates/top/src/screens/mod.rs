@@ -17,7 +17,7 @@ mod why;
 use std::collections::BTreeSet;
 
 use windlass_app::time_format;
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_engine::Timestamp;
 
 use crate::page::{RowSubject, ScreenPage, ViewData};
@@ -107,13 +107,13 @@ fn format_clock(at: i64) -> String {
 }
 
 /// Returns the mark of a state, which also shows it without colours.
-fn tone_mark(tone: Tone) -> &'static str {
+fn tone_mark(tone: TextTone) -> &'static str {
     match tone {
-        Tone::Good => "✓",
-        Tone::Bad => "✗",
-        Tone::Warning => "!",
-        Tone::Name | Tone::Strong => "●",
-        Tone::Plain | Tone::Faint => "·",
+        TextTone::Good => "✓",
+        TextTone::Bad => "✗",
+        TextTone::Warning => "!",
+        TextTone::Name | TextTone::Strong => "●",
+        TextTone::Plain | TextTone::Faint => "·",
     }
 }
 

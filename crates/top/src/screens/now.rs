@@ -1,6 +1,6 @@
 //! The home screen: what needs a person, who works on what, and what is next.
 
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_app::views::{NowView, SessionSummary, WaitingItem, WaitingKind};
 
 use super::session::{describe_progress, session_subject};
@@ -13,7 +13,7 @@ const MAX_EVIDENCE_ROWS: usize = 3;
 
 pub fn add_rows(list: &mut RowList, view: &NowView, context: RowContext<'_>) {
     for warning in &view.warnings {
-        list.push_note(Tone::Warning, &format!("! {warning}"));
+        list.push_note(TextTone::Warning, &format!("! {warning}"));
     }
     list.push_heading(&match view.waiting.len() {
         0 => "Nothing needs you".to_owned(),
@@ -30,7 +30,7 @@ pub fn add_rows(list: &mut RowList, view: &NowView, context: RowContext<'_>) {
         add_working_rows(list, session, context);
     }
     if view.working.is_empty() {
-        list.push_note(Tone::Faint, "  windlass run starts an agent on the next task");
+        list.push_note(TextTone::Faint, "  windlass run starts an agent on the next task");
     }
     if !view.next.is_empty() {
         list.push_heading("Next");
@@ -41,34 +41,34 @@ pub fn add_rows(list: &mut RowList, view: &NowView, context: RowContext<'_>) {
     let counts: Vec<String> = view.counts.iter().map(|count| format!("{} {}", count.count, count.state)).collect();
     if !counts.is_empty() {
         list.push_heading("Tasks");
-        list.push_note(Tone::Plain, &format!("  {}", counts.join(" · ")));
+        list.push_note(TextTone::Plain, &format!("  {}", counts.join(" · ")));
     }
     let today = format_usage(&view.today);
     if !today.is_empty() {
-        list.push_note(Tone::Plain, &format!("  today: {today}"));
+        list.push_note(TextTone::Plain, &format!("  today: {today}"));
     }
 }
 
 fn add_waiting_rows(list: &mut RowList, item: &WaitingItem, context: RowContext<'_>) {
     let target = RowTarget::Waiting(waiting_name(item).to_owned());
     let (mark, tone) = match item.kind {
-        WaitingKind::GateQuestion => ("?", Tone::Warning),
-        WaitingKind::BlockedTask => ("!", Tone::Warning),
-        WaitingKind::FailedTask => ("✗", Tone::Bad),
-        WaitingKind::OpenChange => ("±", Tone::Good),
+        WaitingKind::GateQuestion => ("?", TextTone::Warning),
+        WaitingKind::BlockedTask => ("!", TextTone::Warning),
+        WaitingKind::FailedTask => ("✗", TextTone::Bad),
+        WaitingKind::OpenChange => ("±", TextTone::Good),
     };
     let name = item.task.as_deref().unwrap_or_default();
-    let row = ScreenRow::new(Some(target)).with(tone, format!("{mark} ")).with(Tone::Name, format!("{name:<4} "));
-    let row = row.with(Tone::Strong, first_line(&item.title));
-    list.push(if item.since > 0 { row.with_right(Tone::Faint, context.age(item.since)) } else { row });
-    list.push_wrapped(None, "       ", Tone::Plain, &item.reason);
+    let row = ScreenRow::new(Some(target)).with(tone, format!("{mark} ")).with(TextTone::Name, format!("{name:<4} "));
+    let row = row.with(TextTone::Strong, first_line(&item.title));
+    list.push(if item.since > 0 { row.with_right(TextTone::Faint, context.age(item.since)) } else { row });
+    list.push_wrapped(None, "       ", TextTone::Plain, &item.reason);
     for line in item.evidence.iter().take(MAX_EVIDENCE_ROWS) {
-        list.push(ScreenRow::default().with(Tone::Faint, "       │ ").with(Tone::Plain, line));
+        list.push(ScreenRow::default().with(TextTone::Faint, "       │ ").with(TextTone::Plain, line));
     }
     if item.evidence.len() > MAX_EVIDENCE_ROWS {
         let more = item.evidence.len() - MAX_EVIDENCE_ROWS;
         let lines = if more == 1 { "line" } else { "lines" };
-        list.push(ScreenRow::default().with(Tone::Faint, format!("       │ … {more} more {lines}")));
+        list.push(ScreenRow::default().with(TextTone::Faint, format!("       │ … {more} more {lines}")));
     }
 }
 
@@ -76,13 +76,13 @@ fn add_working_rows(list: &mut RowList, session: &SessionSummary, context: RowCo
     let target = RowTarget::Session(session.name.clone());
     let task = session.task.as_deref().unwrap_or_default();
     let mark = if session.is_running { "●" } else { tone_mark(session.tone) };
-    let tone = if session.is_running { Tone::Good } else { session.tone };
-    let row = ScreenRow::new(Some(target)).with(tone, format!("{mark} ")).with(Tone::Name, format!("{task:<4} "));
-    let row = row.with(Tone::Strong, first_line(&session.goal));
-    list.push(row.with_right(Tone::Faint, context.age(session.started_at)));
+    let tone = if session.is_running { TextTone::Good } else { session.tone };
+    let row = ScreenRow::new(Some(target)).with(tone, format!("{mark} ")).with(TextTone::Name, format!("{task:<4} "));
+    let row = row.with(TextTone::Strong, first_line(&session.goal));
+    list.push(row.with_right(TextTone::Faint, context.age(session.started_at)));
     let awaited = session.waits_for.as_deref().map(|awaited| format!(" · {awaited}")).unwrap_or_default();
     let said = format!("{} · {}{awaited}", session.agent, describe_progress(session));
-    list.push_wrapped(None, "       ", Tone::Faint, &said);
+    list.push_wrapped(None, "       ", TextTone::Faint, &said);
 }
 
 /// Returns the name under which an item is found: its task, or its session.

@@ -1,7 +1,7 @@
 //! Sessions: the list, and the timeline of one.
 
 use windlass_app::time_format;
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_app::views::{
     SessionPage, SessionSummary, SessionTimeline, TimelineGroup, TimelineItem, TimelineItemKind,
 };
@@ -13,13 +13,13 @@ use crate::row::{RowList, RowTarget, ScreenRow};
 pub fn add_list_rows(list: &mut RowList, page: &SessionPage, context: RowContext<'_>) {
     for session in &page.sessions {
         list.push(list_row(session, context));
-        list.push_wrapped(None, "       ", Tone::Faint, first_line(&session.goal));
+        list.push_wrapped(None, "       ", TextTone::Faint, first_line(&session.goal));
     }
     if page.sessions.is_empty() {
-        list.push_note(Tone::Faint, "no sessions yet; windlass run GOAL starts one");
+        list.push_note(TextTone::Faint, "no sessions yet; windlass run GOAL starts one");
     }
     if page.has_more {
-        list.push_note(Tone::Faint, "… older sessions: windlass session list");
+        list.push_note(TextTone::Faint, "… older sessions: windlass session list");
     }
 }
 
@@ -28,10 +28,10 @@ pub fn list_row(session: &SessionSummary, context: RowContext<'_>) -> ScreenRow 
     let mark = if session.is_running { "●" } else { tone_mark(session.tone) };
     ScreenRow::new(Some(RowTarget::Session(session.name.clone())))
         .with(session.tone, format!("{mark} "))
-        .with(Tone::Name, format!("{:<4} ", session.task.as_deref().unwrap_or("–")))
-        .with(Tone::Plain, &session.name)
+        .with(TextTone::Name, format!("{:<4} ", session.task.as_deref().unwrap_or("–")))
+        .with(TextTone::Plain, &session.name)
         .with(session.tone, format!("  {}", session.state))
-        .with_right(Tone::Faint, context.age(session.started_at))
+        .with_right(TextTone::Faint, context.age(session.started_at))
 }
 
 /// Describes how far a session is.
@@ -47,20 +47,20 @@ pub fn add_timeline_rows(list: &mut RowList, timeline: &SessionTimeline, context
     let session = &timeline.session;
     let mark = if session.is_running { "●" } else { tone_mark(session.tone) };
     let head = ScreenRow::default().with(session.tone, format!("{mark} "));
-    let head = head.with(Tone::Name, &session.name).with(session.tone, format!("  {}", session.state));
+    let head = head.with(TextTone::Name, &session.name).with(session.tone, format!("  {}", session.state));
     let ended = session.ended_at.unwrap_or(context.now);
     let ran = u64::try_from(ended.saturating_sub(session.started_at)).unwrap_or_default();
-    list.push(head.with_right(Tone::Faint, time_format::format_millis(ran)));
+    list.push(head.with_right(TextTone::Faint, time_format::format_millis(ran)));
     let goal = first_line(&session.goal);
-    list.push_wrapped(None, "", Tone::Strong, &format!("{} {goal}", session.task.as_deref().unwrap_or_default()));
+    list.push_wrapped(None, "", TextTone::Strong, &format!("{} {goal}", session.task.as_deref().unwrap_or_default()));
     let usage = format_usage(&session.usage);
     let usage = if usage.is_empty() { usage } else { format!(" · {usage}") };
-    list.push_wrapped(None, "", Tone::Faint, &format!("{} · {}{usage}", session.agent, describe_progress(session)));
+    list.push_wrapped(None, "", TextTone::Faint, &format!("{} · {}{usage}", session.agent, describe_progress(session)));
     if let Some(awaited) = &session.waits_for {
-        list.push_wrapped(None, "", Tone::Warning, &format!("waits for {awaited}"));
+        list.push_wrapped(None, "", TextTone::Warning, &format!("waits for {awaited}"));
     }
     if timeline.is_cut {
-        list.push_note(Tone::Faint, "… older events are left out: windlass session logs");
+        list.push_note(TextTone::Faint, "… older events are left out: windlass session logs");
     }
     let last = timeline.groups.len().saturating_sub(1);
     for (number, group) in timeline.groups.iter().enumerate() {
@@ -70,7 +70,7 @@ pub fn add_timeline_rows(list: &mut RowList, timeline: &SessionTimeline, context
         list.push_heading("Waits for the next prompt");
     }
     for (number, piece) in timeline.pending_feedback.iter().enumerate() {
-        list.push_wrapped(Some(&RowTarget::Text(number)), "╌ ", Tone::Warning, piece);
+        list.push_wrapped(Some(&RowTarget::Text(number)), "╌ ", TextTone::Warning, piece);
     }
 }
 
@@ -85,10 +85,10 @@ fn add_group_rows(list: &mut RowList, group: &TimelineGroup, is_last: bool, cont
     };
     let ended = group.ended_at.unwrap_or(context.now);
     let took = u64::try_from(ended.saturating_sub(group.started_at)).unwrap_or_default();
-    let tone = if has_failure { Tone::Bad } else { Tone::Strong };
+    let tone = if has_failure { TextTone::Bad } else { TextTone::Strong };
     let row = ScreenRow::new(Some(target)).with(tone, format!("{}{title}", fold_mark(is_open)));
-    let row = if is_open { row } else { row.with(Tone::Faint, format!("  {}", count_items(group.items.len()))) };
-    list.push(row.with_right(Tone::Faint, time_format::format_millis(took)));
+    let row = if is_open { row } else { row.with(TextTone::Faint, format!("  {}", count_items(group.items.len()))) };
+    list.push(row.with_right(TextTone::Faint, time_format::format_millis(took)));
     // Some events have no words; the log has them.
     let has_words = |item: &&TimelineItem| item.kind != TimelineItemKind::Event || !item.title.is_empty();
     for item in group.items.iter().filter(has_words).filter(|_| is_open) {
@@ -102,7 +102,7 @@ fn count_items(count: usize) -> String {
 
 /// Returns whether an item is a failure, or a hook that blocks.
 fn is_failure(item: &TimelineItem) -> bool {
-    item.tone == Tone::Bad || item.kind == TimelineItemKind::Hook && item.tone == Tone::Warning
+    item.tone == TextTone::Bad || item.kind == TimelineItemKind::Hook && item.tone == TextTone::Warning
 }
 
 fn add_item_rows(list: &mut RowList, item: &TimelineItem, context: RowContext<'_>) {
@@ -124,18 +124,18 @@ fn add_item_rows(list: &mut RowList, item: &TimelineItem, context: RowContext<'_
     };
     let mark = if has_more { fold_mark(is_open) } else { "  " };
     let row = ScreenRow::new(Some(target.clone()))
-        .with(Tone::Faint, format!("  {mark}"))
+        .with(TextTone::Faint, format!("  {mark}"))
         .with(
-            Tone::Faint,
+            TextTone::Faint,
             if context.width >= 80 { format!("{} ", format_clock(item.started_at)) } else { String::new() },
         )
-        .with(if item.is_pending { Tone::Warning } else { Tone::Name }, format!("{kind:<5} "))
+        .with(if item.is_pending { TextTone::Warning } else { TextTone::Name }, format!("{kind:<5} "))
         .with(item.tone, first_line(item.title.strip_prefix("agent: ").unwrap_or(&item.title)));
     list.push(match (item.is_pending, item.ended_at) {
-        (true, _) => row.with_right(Tone::Warning, format!("╌╌ {}", context.age(item.started_at))),
+        (true, _) => row.with_right(TextTone::Warning, format!("╌╌ {}", context.age(item.started_at))),
         (false, Some(ended)) if ended > item.started_at => {
             let took = u64::try_from(ended - item.started_at).unwrap_or_default();
-            row.with_right(Tone::Faint, time_format::format_millis(took))
+            row.with_right(TextTone::Faint, time_format::format_millis(took))
         }
         (false, _) => row,
     });
@@ -144,10 +144,10 @@ fn add_item_rows(list: &mut RowList, item: &TimelineItem, context: RowContext<'_
     }
     let before = "      │ ";
     for said in item.text.iter().chain(&item.evidence) {
-        list.push_wrapped(Some(&target), before, Tone::Plain, said);
+        list.push_wrapped(Some(&target), before, TextTone::Plain, said);
     }
     for detail in &item.details {
-        list.push_wrapped(Some(&target), before, Tone::Faint, detail);
+        list.push_wrapped(Some(&target), before, TextTone::Faint, detail);
     }
 }
 

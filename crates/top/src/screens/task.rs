@@ -1,6 +1,6 @@
 //! Tasks: the list, and one task with the graph around it.
 
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_app::views::{TaskDetails, TaskGraphView, TaskPage, TaskSummary};
 
 use super::session::{list_row, session_subject};
@@ -23,10 +23,10 @@ pub fn add_list_rows(list: &mut RowList, page: &TaskPage, context: RowContext<'_
         list.push(summary_row(task, columns, context));
     }
     if page.tasks.is_empty() {
-        list.push_note(Tone::Faint, "no open tasks; / completed lists what is done, windlass task add adds one");
+        list.push_note(TextTone::Faint, "no open tasks; / completed lists what is done, windlass task add adds one");
     }
     if page.has_more {
-        list.push_note(Tone::Faint, "… more tasks; a filter finds them");
+        list.push_note(TextTone::Faint, "… more tasks; a filter finds them");
     }
 }
 
@@ -34,25 +34,27 @@ pub fn add_list_rows(list: &mut RowList, page: &TaskPage, context: RowContext<'_
 pub fn summary_row(task: &TaskSummary, state_columns: usize, context: RowContext<'_>) -> ScreenRow {
     let row = ScreenRow::new(Some(RowTarget::Task(task.id.clone())))
         .with(task.tone, format!("{} ", state_mark(&task.state)))
-        .with(Tone::Name, format!("{:<4} ", task.id))
+        .with(TextTone::Name, format!("{:<4} ", task.id))
         .with_column(task.tone, &task.state, state_columns)
-        .with(Tone::Faint, format!(" P{} ", task.priority))
-        .with(Tone::Plain, first_line(&task.goal));
+        .with(TextTone::Faint, format!(" P{} ", task.priority))
+        .with(TextTone::Plain, first_line(&task.goal));
     let mut right = Vec::new();
     right.extend(task.has_change.then(|| "±".to_owned()));
     right.extend((task.open_dependencies > 0).then(|| format!("waits for {}", task.open_dependencies)));
     right.extend((context.width >= WIDE_LIST).then(|| context.age(task.updated_at)));
-    if right.is_empty() { row } else { row.with_right(Tone::Faint, right.join("  ")) }
+    if right.is_empty() { row } else { row.with_right(TextTone::Faint, right.join("  ")) }
 }
 
 pub fn add_detail_rows(list: &mut RowList, details: &TaskDetails, graph: &TaskGraphView, context: RowContext<'_>) {
     let task = &details.task;
     let focus = RowTarget::Task(task.id.clone());
-    let head = ScreenRow::new(None).with(Tone::Name, format!("{} ", task.id)).with(task.tone, &task.state);
+    let head = ScreenRow::new(None).with(TextTone::Name, format!("{} ", task.id)).with(task.tone, &task.state);
     let kind =
         task.kind.iter().chain(&task.labels).fold(format!("P{}", task.priority), |all, next| format!("{all} · {next}"));
-    list.push(head.with(Tone::Faint, format!("  {kind}")).with_right(Tone::Faint, context.age(task.updated_at)));
-    list.push_wrapped(None, "", Tone::Strong, &task.goal);
+    list.push(
+        head.with(TextTone::Faint, format!("  {kind}")).with_right(TextTone::Faint, context.age(task.updated_at)),
+    );
+    list.push_wrapped(None, "", TextTone::Strong, &task.goal);
     list.push_heading("Graph");
     add_graph_rows(list, graph, &focus);
     if !details.facts.is_empty() || details.next_command.is_some() {
@@ -66,7 +68,7 @@ pub fn add_detail_rows(list: &mut RowList, details: &TaskDetails, graph: &TaskGr
     }
     if let Some(description) = details.description.as_deref().filter(|text| !text.trim().is_empty()) {
         list.push_heading("Description");
-        list.push_wrapped(Some(&RowTarget::Text(1000)), "", Tone::Plain, description);
+        list.push_wrapped(Some(&RowTarget::Text(1000)), "", TextTone::Plain, description);
     }
     if !details.sessions.is_empty() {
         list.push_heading("Sessions");
@@ -79,8 +81,8 @@ pub fn add_detail_rows(list: &mut RowList, details: &TaskDetails, graph: &TaskGr
     }
     for (number, note) in details.notes.iter().enumerate() {
         let target = RowTarget::Text(2000 + number);
-        list.push_wrapped(Some(&target), "", Tone::Faint, &format!("{} {}", note.author, note.kind));
-        list.push_wrapped(Some(&target), "  ", Tone::Plain, &note.text);
+        list.push_wrapped(Some(&target), "", TextTone::Faint, &format!("{} {}", note.author, note.kind));
+        list.push_wrapped(Some(&target), "  ", TextTone::Plain, &note.text);
     }
 }
 

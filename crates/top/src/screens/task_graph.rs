@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_app::views::{TaskGraphView, TaskSummary};
 use windlass_text as text;
 
@@ -62,18 +62,18 @@ pub fn add_graph_rows(list: &mut RowList, graph: &TaskGraphView, focus: &RowTarg
     }
     drawing.add_neighbours(list, id, "   ", GraphDirection::Awaited);
     if let Some(task) = drawing.tasks.get(id.as_str()).copied() {
-        list.push(node_row(" ■ ", task, Tone::Strong));
+        list.push(node_row(" ■ ", task, TextTone::Strong));
     }
     drawing.add_neighbours(list, id, "   ", GraphDirection::Waiting);
     for edge in graph.edges.iter().filter(|edge| !edge.is_dependency) {
         let other = if edge.from == *id { &edge.to } else { &edge.from };
         if let Some(task) = drawing.tasks.get(other.as_str()).copied().filter(|_| edge.from == *id || edge.to == *id) {
             let what = if edge.from == *id { edge.kind.clone() } else { format!("{} of it", edge.kind) };
-            list.push(node_row(&format!("   ╌ {what} "), task, Tone::Plain));
+            list.push(node_row(&format!("   ╌ {what} "), task, TextTone::Plain));
         }
     }
     if graph.has_more {
-        list.push_note(Tone::Faint, "   … the graph has more tasks");
+        list.push_note(TextTone::Faint, "   … the graph has more tasks");
     }
 }
 
@@ -99,8 +99,8 @@ impl<'v> GraphDrawing<'v> {
             };
             let is_new = self.drawn.insert(&task.id);
             let inner = format!("{before}{}", if is_outer { "   " } else { "│  " });
-            let row = node_row(&format!("{before}{corner}"), task, Tone::Plain);
-            let row = if is_new { row } else { row.with_right(Tone::Faint, "drawn above") };
+            let row = node_row(&format!("{before}{corner}"), task, TextTone::Plain);
+            let row = if is_new { row } else { row.with_right(TextTone::Faint, "drawn above") };
             let leads_on = is_new && depth < MAX_DEPTH;
             if leads_on && direction == GraphDirection::Awaited {
                 self.add_neighbours(list, &task.id, &inner, direction);
@@ -113,12 +113,12 @@ impl<'v> GraphDrawing<'v> {
     }
 }
 
-fn node_row(before: &str, task: &TaskSummary, tone: Tone) -> ScreenRow {
+fn node_row(before: &str, task: &TaskSummary, tone: TextTone) -> ScreenRow {
     let state = text::pad_to_width(&task.state, 9);
     ScreenRow::new(Some(RowTarget::Task(task.id.clone())))
-        .with(Tone::Faint, before)
+        .with(TextTone::Faint, before)
         .with(task.tone, format!("{} ", state_mark(&task.state)))
-        .with(Tone::Name, format!("{} ", task.id))
+        .with(TextTone::Name, format!("{} ", task.id))
         .with(task.tone, format!("{state} "))
         .with(tone, first_line(&task.goal))
 }

@@ -1,6 +1,6 @@
 //! Why: the facts that decided something, oldest first, each with its evidence.
 
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_app::views::{LabelledText, WhyFactView, WhyView};
 
 use super::{RowContext, first_line, fold_mark, format_clock};
@@ -11,7 +11,7 @@ use crate::row::{RowList, RowTarget, ScreenRow};
 const MAX_SHORT_EVIDENCE: usize = 2;
 
 pub fn add_rows(list: &mut RowList, view: &WhyView, context: RowContext<'_>) {
-    let head = ScreenRow::default().with(Tone::Strong, format!("{} ", view.kind)).with(Tone::Name, &view.name);
+    let head = ScreenRow::default().with(TextTone::Strong, format!("{} ", view.kind)).with(TextTone::Name, &view.name);
     list.push(head.with(view.tone, format!("  {}", view.state)));
     for (number, about) in view.about.iter().enumerate() {
         // A cause is told in full among the facts.
@@ -23,7 +23,7 @@ pub fn add_rows(list: &mut RowList, view: &WhyView, context: RowContext<'_>) {
     }
     list.push(ScreenRow::default());
     if view.omitted > 0 {
-        list.push_note(Tone::Faint, &format!("… {} older facts are left out", view.omitted));
+        list.push_note(TextTone::Faint, &format!("… {} older facts are left out", view.omitted));
     }
     for fact in &view.facts {
         add_fact_rows(list, fact, context);
@@ -31,15 +31,15 @@ pub fn add_rows(list: &mut RowList, view: &WhyView, context: RowContext<'_>) {
 }
 
 pub fn add_empty_rows(list: &mut RowList) {
-    list.push_note(Tone::Plain, "Why explains a task or a session.");
-    list.push_note(Tone::Faint, "Select one on another screen and press w, or press / and type its name.");
+    list.push_note(TextTone::Plain, "Why explains a task or a session.");
+    list.push_note(TextTone::Faint, "Select one on another screen and press w, or press / and type its name.");
 }
 
 fn add_fact_rows(list: &mut RowList, fact: &WhyFactView, context: RowContext<'_>) {
     let target = RowTarget::Event(fact.seq);
     let is_open = context.is_toggled(&target);
     let has_more = fact.evidence.len() > MAX_SHORT_EVIDENCE || !fact.details.is_empty() || fact.cause_seq.is_some();
-    let tone = if fact.is_decision { fact.tone } else { Tone::Faint };
+    let tone = if fact.is_decision { fact.tone } else { TextTone::Faint };
     let mark = if has_more { fold_mark(is_open) } else { "  " };
     let clock = if context.width >= 80 { format!("{} ", format_clock(fact.at)) } else { String::new() };
     let before = format!("{mark}{clock}{:>4} ", fact.seq);
@@ -49,21 +49,21 @@ fn add_fact_rows(list: &mut RowList, fact: &WhyFactView, context: RowContext<'_>
     let sentence = if fact.sentence.is_empty() { fact.kind.clone() } else { format!("{} {said}", fact.kind) };
     for (number, row) in windlass_text::wrap_to_width(&sentence, room, room).into_iter().enumerate() {
         let before = if number == 0 { &before } else { &indent };
-        list.push(ScreenRow::new(Some(target.clone())).with(Tone::Faint, before).with(tone, row));
+        list.push(ScreenRow::new(Some(target.clone())).with(TextTone::Faint, before).with(tone, row));
     }
     let shown = if is_open { fact.evidence.len() } else { MAX_SHORT_EVIDENCE };
     let before = format!("{indent}│ ");
     for line in fact.evidence.iter().take(shown).filter(|_| is_open || fact.is_decision) {
-        list.push_wrapped(Some(&target), &before, Tone::Plain, line);
+        list.push_wrapped(Some(&target), &before, TextTone::Plain, line);
     }
     if !is_open {
         return;
     }
     for detail in &fact.details {
-        list.push_wrapped(Some(&target), &before, Tone::Faint, detail);
+        list.push_wrapped(Some(&target), &before, TextTone::Faint, detail);
     }
     if let Some(cause) = fact.cause_seq {
-        list.push_wrapped(Some(&target), &before, Tone::Faint, &format!("caused by event {cause}; u goes there"));
+        list.push_wrapped(Some(&target), &before, TextTone::Faint, &format!("caused by event {cause}; u goes there"));
     }
 }
 

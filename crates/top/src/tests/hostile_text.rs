@@ -1,7 +1,7 @@
 //! Text that tries to act on the terminal, in every place that shows text.
 
 use crossterm::event::KeyCode;
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 
 use super::{TestScreen, sample_data, samples};
 use crate::event::{ErrorLine, LiveUpdate, TopEvent};
@@ -42,7 +42,7 @@ fn hostile_data(query: &ViewQuery) -> ViewData {
         ViewData::Session(timeline) => {
             timeline.pending_feedback = vec![bad()];
             for item in timeline.groups.iter_mut().flat_map(|group| &mut group.items) {
-                (item.title, item.text, item.tone) = (bad(), Some(bad()), Tone::Bad);
+                (item.title, item.text, item.tone) = (bad(), Some(bad()), TextTone::Bad);
                 (item.evidence, item.details) = (vec![bad()], vec![bad()]);
             }
         }

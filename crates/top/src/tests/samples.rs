@@ -1,6 +1,6 @@
 //! Views with sample data.
 
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_app::views::{
     ChangeDetails, ChangeSummary, CheckResult, DiffHunk, DiffLine, DiffLineKind, FileDiff, FileDiffStatus,
     LabelledText, LogEntry, LogPage, NowView, SessionPage, SessionSummary, SessionTimeline, StateCount, TaskDetails,
@@ -12,7 +12,7 @@ use windlass_app::views::{
 pub const NOW: i64 = 1_800_000_000_000;
 const MINUTE: i64 = 60_000;
 
-pub fn task(id: &str, state: &str, tone: Tone, goal: &str) -> TaskSummary {
+pub fn task(id: &str, state: &str, tone: TextTone, goal: &str) -> TaskSummary {
     TaskSummary {
         id: id.to_owned(),
         goal: goal.to_owned(),
@@ -35,7 +35,7 @@ pub fn session() -> SessionSummary {
         goal: "Fix the login form".to_owned(),
         agent: "claude".to_owned(),
         state: "running".to_owned(),
-        tone: Tone::Good,
+        tone: TextTone::Good,
         is_running: true,
         iteration: 2,
         max_iterations: 25,
@@ -79,11 +79,14 @@ pub fn now_view() -> NowView {
         waiting: vec![waiting_item(), change],
         has_more: false,
         working: vec![session()],
-        next: vec![task("T4", "ready", Tone::Name, "Rotate the keys"), task("T5", "ready", Tone::Name, "Trim the log")],
+        next: vec![
+            task("T4", "ready", TextTone::Name, "Rotate the keys"),
+            task("T5", "ready", TextTone::Name, "Trim the log"),
+        ],
         counts: vec![
-            count("ready", Tone::Name, 2),
-            count("blocked", Tone::Warning, 1),
-            count("completed", Tone::Good, 9),
+            count("ready", TextTone::Name, 2),
+            count("blocked", TextTone::Warning, 1),
+            count("completed", TextTone::Good, 9),
         ],
         today: UsageTotals { input_tokens: 1_240_000, output_tokens: 80_000, cost_usd: Some(3.1), turns: 31 },
         warnings: Vec::new(),
@@ -93,12 +96,12 @@ pub fn now_view() -> NowView {
 pub fn task_page() -> TaskPage {
     let claimed = TaskSummary {
         session: Some("fix-the-login-3757e17e".to_owned()),
-        ..task("T1", "claimed", Tone::Good, "Fix the login form")
+        ..task("T1", "claimed", TextTone::Good, "Fix the login form")
     };
-    let waiting = TaskSummary { open_dependencies: 2, ..task("T6", "ready", Tone::Faint, "Release 1.2") };
-    let blocked = task("T3", "blocked", Tone::Warning, "Send mails in the background");
+    let waiting = TaskSummary { open_dependencies: 2, ..task("T6", "ready", TextTone::Faint, "Release 1.2") };
+    let blocked = task("T3", "blocked", TextTone::Warning, "Send mails in the background");
     TaskPage {
-        tasks: vec![claimed, blocked, task("T4", "ready", Tone::Name, "Rotate the keys"), waiting],
+        tasks: vec![claimed, blocked, task("T4", "ready", TextTone::Name, "Rotate the keys"), waiting],
         has_more: false,
     }
 }
@@ -111,9 +114,9 @@ pub fn task_graph() -> TaskGraphView {
         is_dependency: kind == "depends_on",
     };
     let mut tasks = task_page().tasks;
-    tasks.push(task("T7", "completed", Tone::Good, "Choose a queue"));
-    tasks.push(task("T8", "ready", Tone::Faint, "Announce it"));
-    tasks.push(task("T9", "ready", Tone::Name, "Write the notes"));
+    tasks.push(task("T7", "completed", TextTone::Good, "Choose a queue"));
+    tasks.push(task("T8", "ready", TextTone::Faint, "Announce it"));
+    tasks.push(task("T9", "ready", TextTone::Name, "Write the notes"));
     let edges = vec![
         edge("T6", "T3", "depends_on"),
         edge("T6", "T4", "depends_on"),
@@ -128,7 +131,7 @@ pub fn task_graph() -> TaskGraphView {
 
 pub fn task_details() -> TaskDetails {
     TaskDetails {
-        task: TaskSummary { open_dependencies: 2, ..task("T6", "ready", Tone::Name, "Release 1.2") },
+        task: TaskSummary { open_dependencies: 2, ..task("T6", "ready", TextTone::Name, "Release 1.2") },
         goal: "Release 1.2".to_owned(),
         description: Some("Tag it, and publish the packages.".to_owned()),
         facts: vec![LabelledText::new("waits for", "T3, T4")],
@@ -159,7 +162,7 @@ pub fn session_page() -> SessionPage {
     SessionPage { sessions: vec![session(), ended], has_more: false }
 }
 
-fn timeline_item(seq: u64, kind: TimelineItemKind, title: &str, tone: Tone) -> TimelineItem {
+fn timeline_item(seq: u64, kind: TimelineItemKind, title: &str, tone: TextTone) -> TimelineItem {
     let started_at = NOW - 6 * MINUTE + i64::try_from(seq).unwrap() * 1000;
     TimelineItem {
         seq,
@@ -181,20 +184,20 @@ fn timeline_item(seq: u64, kind: TimelineItemKind, title: &str, tone: Tone) -> T
 pub fn timeline() -> SessionTimeline {
     let turn = TimelineItem {
         text: Some("I have fixed the form.\nAll tests should pass.".to_owned()),
-        ..timeline_item(12, TimelineItemKind::Turn, "agent: All tests should pass.", Tone::Plain)
+        ..timeline_item(12, TimelineItemKind::Turn, "agent: All tests should pass.", TextTone::Plain)
     };
     let hook = TimelineItem {
         evidence: vec!["FAILED login::rejects_empty_name".to_owned(), "1 of 14 tests failed".to_owned()],
         related_seqs: vec![12],
-        ..timeline_item(14, TimelineItemKind::Hook, "tests at stop blocked (1.5 s)", Tone::Bad)
+        ..timeline_item(14, TimelineItemKind::Hook, "tests at stop blocked (1.5 s)", TextTone::Bad)
     };
-    let gate = timeline_item(15, TimelineItemKind::Gate, "block, so: another iteration, by tests", Tone::Warning);
+    let gate = timeline_item(15, TimelineItemKind::Gate, "block, so: another iteration, by tests", TextTone::Warning);
     let pending = TimelineItem {
         is_pending: true,
         ended_at: None,
-        ..timeline_item(18, TimelineItemKind::Turn, "turn started", Tone::Plain)
+        ..timeline_item(18, TimelineItemKind::Turn, "turn started", TextTone::Plain)
     };
-    let started = timeline_item(8, TimelineItemKind::Event, "session started with claude", Tone::Plain);
+    let started = timeline_item(8, TimelineItemKind::Event, "session started with claude", TextTone::Plain);
     let group = |iteration, items: Vec<TimelineItem>, ended_at| TimelineGroup {
         iteration,
         started_at: items[0].started_at,
@@ -234,23 +237,23 @@ pub fn why_view() -> WhyView {
             .map(str::to_owned)
             .to_vec(),
         cause_seq: Some(40),
-        ..fact(42, "hook_finished", Tone::Bad, "tests at stop blocked (2.0 s)", true)
+        ..fact(42, "hook_finished", TextTone::Bad, "tests at stop blocked (2.0 s)", true)
     };
     WhyView {
         kind: "task".to_owned(),
         name: "T3".to_owned(),
         state: "blocked".to_owned(),
-        tone: Tone::Warning,
+        tone: TextTone::Warning,
         about: vec![
             LabelledText::new("goal", "Send mails in the background"),
             LabelledText::new("because", "43 gate_decided block, so: the task needs a person"),
             LabelledText::new("because", "42 hook_finished tests at stop blocked"),
         ],
         facts: vec![
-            fact(38, "turn_started", Tone::Plain, "", false),
-            fact(40, "turn_finished", Tone::Plain, "agent: The queue drains now.", true),
+            fact(38, "turn_started", TextTone::Plain, "", false),
+            fact(40, "turn_finished", TextTone::Plain, "agent: The queue drains now.", true),
             run,
-            fact(43, "gate_decided", Tone::Warning, "block, so: the task needs a person, by tests", true),
+            fact(43, "gate_decided", TextTone::Warning, "block, so: the task needs a person, by tests", true),
         ],
         omitted: 0,
         next_command: Some("windlass answer T3 continue \"…\"".to_owned()),
@@ -262,7 +265,7 @@ pub fn change_summary() -> ChangeSummary {
         task: "T2".to_owned(),
         goal: "Write the guide".to_owned(),
         state: "open".to_owned(),
-        tone: Tone::Name,
+        tone: TextTone::Name,
         branch: "windlass/T2".to_owned(),
         base: "main".to_owned(),
         commits: 2,
@@ -303,8 +306,8 @@ pub fn change_details() -> ChangeDetails {
         }],
         is_cut: false,
         checks: vec![
-            check("tests", "passed", Tone::Good, &[]),
-            check("spelling", "blocked", Tone::Bad, &["GUIDE.md:2: unknown word `slug`"]),
+            check("tests", "passed", TextTone::Good, &[]),
+            check("spelling", "blocked", TextTone::Bad, &["GUIDE.md:2: unknown word `slug`"]),
         ],
         notices: vec!["reviewer: an example is missing".to_owned()],
         can_merge: true,
@@ -326,9 +329,9 @@ pub fn log_page() -> LogPage {
     };
     LogPage {
         entries: vec![
-            entry(12, "turn_finished", Tone::Plain, 0, "I have fixed the form."),
-            entry(14, "hook_finished", Tone::Bad, 1, "tests blocked"),
-            entry(15, "gate_decided", Tone::Warning, 0, "another iteration"),
+            entry(12, "turn_finished", TextTone::Plain, 0, "I have fixed the form."),
+            entry(14, "hook_finished", TextTone::Bad, 1, "tests blocked"),
+            entry(15, "gate_decided", TextTone::Warning, 0, "another iteration"),
         ],
         head: 15,
     }

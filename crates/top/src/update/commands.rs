@@ -1,6 +1,6 @@
 //! Keys that begin a command of the person.
 
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 
 use super::dialogs;
 use super::pages::open_page;
@@ -11,7 +11,7 @@ use crate::page::ScreenPage;
 
 /// Says in the footer why a key does nothing here.
 pub fn refuse(model: &mut TopModel, reason: &str) -> Vec<TopRequest> {
-    model.show_message(Tone::Warning, reason);
+    model.show_message(TextTone::Warning, reason);
     Vec::new()
 }
 

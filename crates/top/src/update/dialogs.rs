@@ -1,7 +1,7 @@
 //! Keys while a dialog is open.
 
 use crossterm::event::{KeyCode, KeyEvent};
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 
 use super::pages::{open_page, reload_page};
 use crate::dialog::DialogState;
@@ -26,7 +26,7 @@ pub fn open_answer(model: &mut TopModel) {
     let answers = subject.answers.unwrap_or_default();
     if answers.is_empty() {
         let hint = if subject.can_merge { ": m merges its change, d shows it" } else { "" };
-        model.show_message(Tone::Warning, format!("{name} needs no answer{hint}"));
+        model.show_message(TextTone::Warning, format!("{name} needs no answer{hint}"));
         return;
     }
     let (question, input) = (subject.question, LineEditor::default());
@@ -92,7 +92,7 @@ fn keep_draft(model: &mut TopModel) {
 fn close_dialog(model: &mut TopModel) -> Vec<TopRequest> {
     let key = model.dialog.take().and_then(|dialog| dialog.draft_key());
     if key.is_some_and(|key| model.drafts.contains_key(&key)) {
-        model.show_message(Tone::Faint, "the text is kept: the same key opens it again");
+        model.show_message(TextTone::Faint, "the text is kept: the same key opens it again");
     }
     Vec::new()
 }
@@ -101,7 +101,7 @@ fn close_dialog(model: &mut TopModel) -> Vec<TopRequest> {
 fn send_command(model: &mut TopModel) -> Vec<TopRequest> {
     let Some(dialog) = &model.dialog else { return Vec::new() };
     let Some(command) = dialog.command() else {
-        model.show_message(Tone::Warning, "type a text first; Esc closes");
+        model.show_message(TextTone::Warning, "type a text first; Esc closes");
         return Vec::new();
     };
     if model.running.contains(&command) {
@@ -111,7 +111,7 @@ fn send_command(model: &mut TopModel) -> Vec<TopRequest> {
     if matches!(dialog, DialogState::Confirm { .. }) {
         model.dialog = None;
     }
-    model.show_message(Tone::Faint, command.describe_running());
+    model.show_message(TextTone::Faint, command.describe_running());
     model.running.push(command.clone());
     vec![TopRequest::Execute(command)]
 }

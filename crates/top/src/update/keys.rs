@@ -1,7 +1,7 @@
 //! Keys outside of dialogs.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 
 use super::pages::{open_page, reload_page};
 use super::{commands, dialogs};
@@ -144,7 +144,7 @@ fn go_to_cause(model: &mut TopModel) -> Vec<TopRequest> {
     };
     match cause {
         Some(cause) if model.current_mut().move_to_target(&cause) => model.scroll_to_cursor(),
-        Some(_) => model.show_message(Tone::Warning, "its cause is not on this page: the log (6) has every event"),
+        Some(_) => model.show_message(TextTone::Warning, "its cause is not on this page: the log (6) has every event"),
         None => {}
     }
     Vec::new()

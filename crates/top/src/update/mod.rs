@@ -9,7 +9,7 @@ mod dialogs;
 mod keys;
 mod pages;
 
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 
 use self::pages::reload_page;
 use crate::dialog::DialogState;
@@ -111,7 +111,7 @@ fn apply_command_end(model: &mut TopModel, command: &StoreCommand, ended: Result
             }
             // What was reported while it ran stays visible.
             let notices: String = model.notices.iter().map(|notice| format!(" · {notice}")).collect();
-            let tone = if notices.is_empty() { Tone::Good } else { Tone::Warning };
+            let tone = if notices.is_empty() { TextTone::Good } else { TextTone::Warning };
             model.show_message(tone, format!("{}{notices}", command.describe_done()));
         }
     }

@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear, Widget};
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_text as text;
 
 use super::footer::keep_end;
@@ -19,12 +19,12 @@ const MAX_INPUT_ROWS: usize = 5;
 /// A row of a dialog.
 struct DialogRow {
     text: String,
-    tone: Tone,
+    tone: TextTone,
     is_chosen: bool,
 }
 
 impl DialogRow {
-    fn new(tone: Tone, text: impl Into<String>) -> Self {
+    fn new(tone: TextTone, text: impl Into<String>) -> Self {
         Self { text: text.into(), tone, is_chosen: false }
     }
 }
@@ -41,15 +41,15 @@ pub fn draw_dialog(dialog: &DialogState, colors: ColorMode, area: Rect, frame: &
         DialogState::Say { session, .. } => (format!(" Say to {} ", text::clean_line(session)), Vec::new()),
         DialogState::Confirm { question, .. } | DialogState::Quit { question } => {
             let mut rows = wrap_rows(question, room);
-            rows.push(DialogRow::new(Tone::Plain, ""));
-            rows.push(DialogRow::new(Tone::Strong, "y yes   n no"));
+            rows.push(DialogRow::new(TextTone::Plain, ""));
+            rows.push(DialogRow::new(TextTone::Strong, "y yes   n no"));
             (" Sure? ".to_owned(), rows)
         }
     };
     let typed = dialog.input().map(|input| (rows.len(), add_input_rows(input, room, &mut rows)));
     if dialog.input().is_some() {
         let keys = if matches!(dialog, DialogState::Answer { .. }) { "↑↓ choose · " } else { "" };
-        rows.push(DialogRow::new(Tone::Faint, format!("{keys}Enter sends · Esc keeps the text")));
+        rows.push(DialogRow::new(TextTone::Faint, format!("{keys}Enter sends · Esc keeps the text")));
     }
     let height = u16::try_from(rows.len() + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(1));
     let place = Rect {
@@ -76,18 +76,22 @@ pub fn draw_dialog(dialog: &DialogState, colors: ColorMode, area: Rect, frame: &
 
 fn wrap_rows(said: &str, room: usize) -> Vec<DialogRow> {
     let rows = said.lines().flat_map(|line| text::wrap_to_width(line, room, room));
-    rows.take(MAX_QUESTION_ROWS).map(|row| DialogRow::new(Tone::Plain, row)).collect()
+    rows.take(MAX_QUESTION_ROWS).map(|row| DialogRow::new(TextTone::Plain, row)).collect()
 }
 
 fn answer_rows(question: &str, answers: &[String], chosen: usize, room: usize) -> Vec<DialogRow> {
     let mut rows = wrap_rows(question, room);
-    rows.push(DialogRow::new(Tone::Plain, ""));
+    rows.push(DialogRow::new(TextTone::Plain, ""));
     for (number, answer) in answers.iter().enumerate() {
         let mark = if number == chosen { "▸ " } else { "  " };
         let row = format!("{mark}{:<12} {}", text::clean_line(answer), describe_answer(answer));
-        rows.push(DialogRow { text: text::fit_to_width(&row, room), tone: Tone::Plain, is_chosen: number == chosen });
+        rows.push(DialogRow {
+            text: text::fit_to_width(&row, room),
+            tone: TextTone::Plain,
+            is_chosen: number == chosen,
+        });
     }
-    rows.push(DialogRow::new(Tone::Plain, ""));
+    rows.push(DialogRow::new(TextTone::Plain, ""));
     rows
 }
 
@@ -127,7 +131,7 @@ fn add_input_rows(input: &LineEditor, room: usize, rows: &mut Vec<DialogRow>) ->
         lines.last_mut().expect("there is a first one").push(c);
     }
     for (number, line) in lines.iter().enumerate() {
-        rows.push(DialogRow::new(Tone::Strong, format!("{}{line}", if number == 0 { "> " } else { "  " })));
+        rows.push(DialogRow::new(TextTone::Strong, format!("{}{line}", if number == 0 { "> " } else { "  " })));
     }
     (cursor.0, cursor.1 + 2)
 }

@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_text as text;
 
 use crate::dialog::DialogState;
@@ -23,7 +23,7 @@ pub fn draw_footer(model: &TopModel, colors: ColorMode, area: Rect, frame: &mut 
         let before = keep_end(&before, width.saturating_sub(12));
         let label = if model.current().page == ScreenPage::Why(None) { "why " } else { "filter " };
         let line = format!("{label}{before}{}", text::clean_line(&after));
-        frame.buffer_mut().set_stringn(area.x, area.y, &line, width, colors.tone_style(Tone::Strong));
+        frame.buffer_mut().set_stringn(area.x, area.y, &line, width, colors.tone_style(TextTone::Strong));
         let column = text::display_width(label) + text::display_width(&before);
         frame.set_cursor_position((area.x + u16::try_from(column).unwrap_or_default(), area.y));
         return;
@@ -41,8 +41,8 @@ pub fn draw_footer(model: &TopModel, colors: ColorMode, area: Rect, frame: &mut 
             break;
         }
         room = room.saturating_sub(columns);
-        spans.push(Span::styled(key, colors.tone_style(Tone::Strong)));
-        spans.push(Span::styled(format!(" {what}  "), colors.tone_style(Tone::Faint)));
+        spans.push(Span::styled(key, colors.tone_style(TextTone::Strong)));
+        spans.push(Span::styled(format!(" {what}  "), colors.tone_style(TextTone::Faint)));
     }
     frame.buffer_mut().set_line(area.x, area.y, &Line::from(spans), area.width);
 }

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear, Widget};
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 
 use crate::palette::ColorMode;
 
@@ -36,13 +36,13 @@ pub fn draw_help(colors: ColorMode, area: Rect, buffer: &mut Buffer) {
     Block::bordered().border_style(colors.border_style()).title(" Keys · any key closes ").render(place, buffer);
     let inner = Rect { x: place.x + 2, y: place.y + 1, width: width.saturating_sub(3), height: height - 2 };
     for ((key, what), line) in KEYS.into_iter().zip(inner.rows()) {
-        buffer.set_stringn(line.x, line.y, key, 10, colors.tone_style(Tone::Strong));
+        buffer.set_stringn(line.x, line.y, key, 10, colors.tone_style(TextTone::Strong));
         buffer.set_stringn(
             line.x + 11,
             line.y,
             what,
             usize::from(line.width.saturating_sub(11)),
-            colors.tone_style(Tone::Plain),
+            colors.tone_style(TextTone::Plain),
         );
     }
 }

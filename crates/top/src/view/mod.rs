@@ -18,7 +18,7 @@ use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_text as text;
 
 use crate::model::{MIN_SIZE, TopModel};
@@ -40,7 +40,7 @@ pub fn view(model: &TopModel, colors: ColorMode, frame: &mut Frame<'_>) {
         for (row, line) in text::wrap_to_width(&said, area.width.into(), area.width.into()).iter().enumerate() {
             let at = u16::try_from(row).unwrap_or(u16::MAX);
             if at < area.height {
-                frame.buffer_mut().set_string(area.x, area.y + at, line, colors.tone_style(Tone::Warning));
+                frame.buffer_mut().set_string(area.x, area.y + at, line, colors.tone_style(TextTone::Warning));
             }
         }
         return;
@@ -74,9 +74,9 @@ fn draw_tab_bar(model: &TopModel, colors: ColorMode, area: Rect, buffer: &mut Bu
     for (number, tab) in ScreenTab::ALL.into_iter().enumerate() {
         let style = match tab == current {
             true => colors.cursor_style(),
-            false => colors.tone_style(Tone::Plain),
+            false => colors.tone_style(TextTone::Plain),
         };
-        spans.push(Span::styled(format!(" {} ", number + 1), colors.tone_style(Tone::Faint)));
+        spans.push(Span::styled(format!(" {} ", number + 1), colors.tone_style(TextTone::Faint)));
         // A narrow terminal has room for the name of the screen that is shown.
         if tab == current || area.width >= FULL_TAB_WIDTH {
             spans.push(Span::styled(tab.title(), style));
@@ -88,16 +88,16 @@ fn draw_tab_bar(model: &TopModel, colors: ColorMode, area: Rect, buffer: &mut Bu
     let room = usize::from(area.width.saturating_sub(width + 2));
     let name = text::fit_to_width(&model.project, room);
     let at = area.right().saturating_sub(u16::try_from(text::display_width(&name)).unwrap_or_default() + 1);
-    buffer.set_string(at, area.y, name, colors.tone_style(Tone::Strong));
+    buffer.set_string(at, area.y, name, colors.tone_style(TextTone::Strong));
     let line = "─".repeat(area.width.into());
     buffer.set_string(area.x, area.y + 1, line, colors.border_style());
     let title = format!(" {} ", describe_page(model));
     let hidden = describe_hidden_rows(model);
     let hidden_width = u16::try_from(text::display_width(&hidden)).unwrap_or_default();
     let at = area.right().saturating_sub(hidden_width + 1);
-    buffer.set_string(at, area.y + 1, hidden, colors.tone_style(Tone::Plain));
+    buffer.set_string(at, area.y + 1, hidden, colors.tone_style(TextTone::Plain));
     let title = text::fit_to_width(&title, usize::from(area.width.saturating_sub(4 + hidden_width)));
-    buffer.set_string(area.x + 1, area.y + 1, title, colors.tone_style(Tone::Name));
+    buffer.set_string(area.x + 1, area.y + 1, title, colors.tone_style(TextTone::Name));
 }
 
 /// Describes how many rows are above and below those on the screen.

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use windlass_app::tone::Tone;
+use windlass_app::tone::TextTone;
 use windlass_text as text;
 
 use crate::model::{PageState, TopModel};
@@ -24,7 +24,7 @@ pub fn draw_page(model: &TopModel, colors: ColorMode, area: Rect, buffer: &mut B
         let lines = text::wrap_to_width(&error.message, room, room);
         let hint = error.hint.iter().flat_map(|hint| text::wrap_to_width(hint, room, room));
         for ((at, line), row) in lines.into_iter().chain(hint).enumerate().zip(area.rows()) {
-            let tone = if at == 0 { Tone::Bad } else { Tone::Plain };
+            let tone = if at == 0 { TextTone::Bad } else { TextTone::Plain };
             buffer.set_string(row.x + 2, row.y, line, colors.tone_style(tone));
         }
     }
@@ -84,7 +84,7 @@ pub fn draw_live_text(model: &TopModel, colors: ColorMode, area: Rect, buffer: &
     buffer.set_string(area.x, area.y, "─".repeat(area.width.into()), colors.border_style());
     let inner = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let title = if model.live.is_writing { " the agent writes " } else { " the agent wrote " };
-    buffer.set_stringn(area.x + 1, area.y, title, area.width.into(), colors.tone_style(Tone::Name));
+    buffer.set_stringn(area.x + 1, area.y, title, area.width.into(), colors.tone_style(TextTone::Name));
     draw_live_lines(model, inner, buffer);
 }
 

@@ -28,7 +28,7 @@ export interface ChangeSummary {
   openedAt: number;
   state: string;
   task: string;
-  tone: Tone;
+  tone: TextTone;
   url: string | null;
 }
 
@@ -41,7 +41,7 @@ export interface CheckResult {
   /** Its feedback, or else the last lines of its recorded output. */
   output: string[];
   seq: number;
-  tone: Tone;
+  tone: TextTone;
 }
 
 export interface CostReport {
@@ -85,9 +85,6 @@ export interface DiffLine {
 
 export type DiffLineKind = "context" | "added" | "removed";
 
-/** An answer without contents. */
-export type Done = Record<string, unknown>;
-
 export interface EditTaskBody {
   addLabels?: string[];
   description?: string | null;
@@ -95,6 +92,9 @@ export interface EditTaskBody {
   priority?: string | null;
   removeLabels?: string[];
 }
+
+/** An answer without contents. */
+export type EmptyObject = Record<string, unknown>;
 
 /** The body of an answer with an error. */
 export interface ErrorBody {
@@ -139,7 +139,7 @@ export interface HookSummary {
   kind: string;
   lastAt: number | null;
   lastOutcome: string | null;
-  lastTone: Tone;
+  lastTone: TextTone;
   name: string;
   p50Ms: number | null;
   p95Ms: number | null;
@@ -200,7 +200,7 @@ export interface LogEntry {
   session: string | null;
   summary: string;
   task: string | null;
-  tone: Tone;
+  tone: TextTone;
   type: string;
 }
 
@@ -261,9 +261,6 @@ export interface ReviewBody {
 
 export type ReviewVerdict = "approve" | "send_back" | "reject";
 
-/** What a viewer may do. Each role includes the ones before it. */
-export type Role = "look" | "answer" | "manage";
-
 export interface SayBody {
   session: string;
   text: string;
@@ -288,7 +285,7 @@ export interface SessionSummary {
   startedAt: number;
   state: string;
   task: string | null;
-  tone: Tone;
+  tone: TextTone;
   usage: UsageTotals;
   waitsFor: string | null;
 }
@@ -307,7 +304,7 @@ export interface SessionTimeline {
 export interface StateCount {
   count: number;
   state: string;
-  tone: Tone;
+  tone: TextTone;
 }
 
 export interface StateTime {
@@ -375,10 +372,12 @@ export interface TaskSummary {
   /** The session that holds the task. */
   session: string | null;
   state: string;
-  tone: Tone;
+  tone: TextTone;
   type: string | null;
   updatedAt: number;
 }
+
+export type TextTone = "plain" | "strong" | "faint" | "good" | "warning" | "bad" | "name";
 
 export interface TimelineGroup {
   endedAt: number | null;
@@ -406,12 +405,10 @@ export interface TimelineItem {
   /** The agent's answer, the message, or the feedback. */
   text: string | null;
   title: string;
-  tone: Tone;
+  tone: TextTone;
 }
 
 export type TimelineItemKind = "turn" | "hook" | "gate" | "event" | "feedback" | "wait" | "message";
-
-export type Tone = "plain" | "strong" | "faint" | "good" | "warning" | "bad" | "name";
 
 /** The message that a turn began; its lines follow. */
 export interface TurnStart {
@@ -435,9 +432,12 @@ export interface ViewerInfo {
   name: string;
   project: string;
   projectPath: string;
-  role: Role;
+  role: ViewerRole;
   version: string;
 }
+
+/** What a viewer may do. Each role includes the ones before it. */
+export type ViewerRole = "look" | "answer" | "manage";
 
 /** Something that only a person can decide. */
 export interface WaitingItem {
@@ -467,7 +467,7 @@ export interface WhyFactView {
   seq: number;
   session: string | null;
   task: string | null;
-  tone: Tone;
+  tone: TextTone;
   type: string;
 }
 
@@ -481,5 +481,5 @@ export interface WhyView {
   /** How many older facts were left out. */
   omitted: number;
   state: string;
-  tone: Tone;
+  tone: TextTone;
 }

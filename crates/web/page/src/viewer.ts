@@ -3,16 +3,16 @@
 import { signal } from "@preact/signals";
 
 import { getJson, postJson } from "./api_client";
-import type { Role, ViewerInfo } from "./api_types";
+import type { ViewerRole, ViewerInfo } from "./api_types";
 
 export const viewer = signal<ViewerInfo | null>(null);
 /** Whether the server has said who looks at the page, or that it does not know. */
 export const isViewerKnown = signal(false);
 
 const REFRESH_TIMEOUT = 10_000;
-const ROLES: Role[] = ["look", "answer", "manage"];
+const ROLES: ViewerRole[] = ["look", "answer", "manage"];
 
-function hasRole(role: Role): boolean {
+function hasRole(role: ViewerRole): boolean {
   const own = viewer.value?.role;
   return own !== undefined && ROLES.indexOf(own) >= ROLES.indexOf(role);
 }

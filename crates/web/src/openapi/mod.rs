@@ -12,7 +12,7 @@ use schemars::Schema;
 use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 use windlass_app::views;
-use windlass_app::web_access::Role;
+use windlass_app::web_access::ViewerRole;
 
 use crate::error::{ErrorBody, RequestError};
 use crate::guard::AuthenticatedViewer;
@@ -34,7 +34,7 @@ struct ApiOperation {
     path: &'static str,
     summary: &'static str,
     /// The smallest role that may do it; none without a login.
-    role: Option<Role>,
+    role: Option<ViewerRole>,
     /// The names and descriptions of parameters in the query.
     query: &'static [(&'static str, &'static str)],
     /// The body of a POST.
@@ -49,12 +49,19 @@ fn schema<T: schemars::JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 }
 
 const fn read(path: &'static str, summary: &'static str, answer: SchemaSource) -> ApiOperation {
-    ApiOperation { path, summary, role: Some(Role::Look), query: &[], body: None, answer: AnswerKind::Json(answer) }
+    ApiOperation {
+        path,
+        summary,
+        role: Some(ViewerRole::Look),
+        query: &[],
+        body: None,
+        answer: AnswerKind::Json(answer),
+    }
 }
 
 const fn write(
     path: &'static str,
-    role: Role,
+    role: ViewerRole,
     summary: &'static str,
     body: SchemaSource,
     answer: SchemaSource,
@@ -85,9 +92,9 @@ fn read_operations() -> Vec<ApiOperation> {
             answer: AnswerKind::Events(&[
                 ("turn", schema::<stream::TurnStart>),
                 ("lines", schema::<stream::OutputLines<'static>>),
-                ("end", schema::<write::Done>),
+                ("end", schema::<write::EmptyObject>),
             ]),
-            ..read("/sessions/{name}/output", "The output of a session's turns, live", schema::<write::Done>)
+            ..read("/sessions/{name}/output", "The output of a session's turns, live", schema::<write::EmptyObject>)
         },
         read("/why/{name}", "The reasons for the state of a task or a session", schema::<views::WhyView>),
         read("/changes", "Changes that are not merged, newest first", schema::<Vec<views::ChangeSummary>>),
@@ -110,7 +117,7 @@ fn read_operations() -> Vec<ApiOperation> {
         ApiOperation {
             query: &[("after", "the position after which events are sent; the header `Last-Event-ID` wins")],
             answer: AnswerKind::Events(&[("log", schema::<views::LogEntry>), ("ready", schema::<stream::StreamReady>)]),
-            ..read("/events", "The log, live", schema::<write::Done>)
+            ..read("/events", "The log, live", schema::<write::EmptyObject>)
         },
         ApiOperation {
             role: None,
@@ -122,14 +129,14 @@ fn read_operations() -> Vec<ApiOperation> {
 
 /// The operations that change something.
 fn write_operations() -> Vec<ApiOperation> {
-    use Role::{Answer, Look, Manage};
-    let done: SchemaSource = schema::<write::Done>;
+    use ViewerRole::{Answer, Look, Manage};
+    let done: SchemaSource = schema::<write::EmptyObject>;
     let reason: SchemaSource = schema::<write::ReasonBody>;
     vec![
         write("/answer", Answer, "Answer a question", schema::<write::AnswerBody>, done),
         write("/say", Answer, "Say something to the agent of a session", schema::<write::SayBody>, done),
         write("/changes/{id}/review", Answer, "Review a change", schema::<write::ReviewBody>, done),
-        write("/changes/{id}/merge", Manage, "Merge a change", schema::<write::Done>, done),
+        write("/changes/{id}/merge", Manage, "Merge a change", schema::<write::EmptyObject>, done),
         write("/sessions/{name}/cancel", Manage, "Cancel a session", reason, done),
         write("/tasks", Manage, "Add a task", schema::<write::NewTaskBody>, schema::<views::TaskSummary>),
         write("/tasks/{id}/edit", Manage, "Edit a task", schema::<write::EditTaskBody>, done),
@@ -154,7 +161,7 @@ fn write_operations() -> Vec<ApiOperation> {
             role: None,
             ..write("/login", Look, "Exchange a code for a cookie", schema::<write::LoginBody>, schema::<ViewerInfo>)
         },
-        write("/logout", Look, "End this login", schema::<write::Done>, done),
+        write("/logout", Look, "End this login", schema::<write::EmptyObject>, done),
         ApiOperation {
             role: None,
             ..write(

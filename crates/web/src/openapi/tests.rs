@@ -39,7 +39,7 @@ fn api_page_lists_every_operation() {
     let mut table = "| request | role | |\n| --- | --- | --- |\n".to_owned();
     for operation in read_operations().iter().chain(&write_operations()) {
         let method = if operation.body.is_some() { "POST" } else { "GET" };
-        let role = operation.role.map_or("none", Role::name);
+        let role = operation.role.map_or("none", ViewerRole::name);
         let _ = writeln!(table, "| `{method} /api{}` | {role} | {} |", operation.path, operation.summary);
     }
     let (head, rest) = page.split_once("<!-- operations -->\n").expect("the page has a place for the table");

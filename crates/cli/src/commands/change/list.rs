@@ -8,7 +8,7 @@ use windlass_text as text;
 use windlass_vcs::forge;
 
 use super::change_state_tone;
-use crate::output::{CommandResult, MessageWriter, Output, Tone};
+use crate::output::{CommandResult, MessageWriter, Output, TextTone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -47,7 +47,7 @@ pub fn run_change_list(context: &CommandContext, args: &Args, out: &mut Output) 
     }
     if changes.is_empty() {
         let none = if args.all { "no changes yet" } else { "no open changes; --all shows those that are merged" };
-        return out.print_line(out.paint(Tone::Faint, none));
+        return out.print_line(out.paint(TextTone::Faint, none));
     }
     let ids = changes.iter().map(|change| change.task.id.to_string().len()).max().unwrap_or(0);
     let states = changes.iter().map(|change| change.change_state().name().len()).max().unwrap_or(0);
@@ -61,11 +61,14 @@ fn show_change_entry(change: &ChangeRecord, (ids, states): (usize, usize), out: 
     let way = format!("{} → {}{below}", text::clean_line(change.branch_name()), text::clean_line(change.base_name()));
     let size = change.describe_size().map(|size| format!("  {size}")).unwrap_or_default();
     let age = show::format_time_between(change.opened_at, environment::current_timestamp());
-    let (id, word) = (out.paint(Tone::Strong, id), out.paint(tone, text::pad_to_width(word, states)));
-    out.print_line(format_args!("{id}  {word}  {way}{size}  {}", out.paint(Tone::Faint, format_args!("({age} ago)"))))?;
+    let (id, word) = (out.paint(TextTone::Strong, id), out.paint(tone, text::pad_to_width(word, states)));
+    out.print_line(format_args!(
+        "{id}  {word}  {way}{size}  {}",
+        out.paint(TextTone::Faint, format_args!("({age} ago)"))
+    ))?;
     let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2).max(20);
     out.print_line(format_args!("  {}", text::fit_to_width(&change.task.goal, room)))?;
-    out.print_line(format_args!("  {}", out.paint(Tone::Name, text::clean_line(&change.url_or_show_command()))))?;
+    out.print_line(format_args!("  {}", out.paint(TextTone::Name, text::clean_line(&change.url_or_show_command()))))?;
     match (&change.forge_state, &change.change.merged) {
         (Some(Err(why)), _) => MessageWriter::new().print_warning(&format!("{}: {why}", change.task.id)),
         (_, None) if change.external_merge.is_some() => {
@@ -75,11 +78,11 @@ fn show_change_entry(change: &ChangeRecord, (ids, states): (usize, usize), out: 
                 .map(|landed| text::clean_line(&landed.how).into_owned())
                 .unwrap_or_default();
             let told = format!("{how}; {}", explain_merge_recording(&change.task));
-            out.print_line(format_args!("  {}", out.paint(Tone::Faint, told)))?;
+            out.print_line(format_args!("  {}", out.paint(TextTone::Faint, told)))?;
         }
         (Some(Ok(ChangeState::Merged)), None) => {
             let told = format!("merged on the forge; `windlass change merge {}` records it", change.task.id);
-            out.print_line(format_args!("  {}", out.paint(Tone::Faint, told)))?;
+            out.print_line(format_args!("  {}", out.paint(TextTone::Faint, told)))?;
         }
         _ => {}
     }

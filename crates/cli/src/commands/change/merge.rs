@@ -7,7 +7,7 @@ use windlass_engine::TaskId;
 use windlass_runner::MergeChecks;
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -55,7 +55,7 @@ fn show_merge_report(
             "state": task.state,
         }));
     }
-    let id = out.paint(Tone::Strong, task.id).to_string();
+    let id = out.paint(TextTone::Strong, task.id).to_string();
     let Some(proof) = proof else {
         return out.print_line(format_args!("{id}  is merged already, as {}", shorten_commit_id(&commit)));
     };
@@ -79,12 +79,12 @@ fn show_merge_report(
     }
     if let Some(seen) = &proof.seen {
         let (base, seen) = (text::clean_line(&proof.base), text::clean_line(seen));
-        return out.print_line(format_args!("{id}  {} {base}: {seen}", out.paint(Tone::Good, "already in")));
+        return out.print_line(format_args!("{id}  {} {base}: {seen}", out.paint(TextTone::Good, "already in")));
     }
     let word = if proof.was_merged { "already in" } else { "merged into" };
     out.print_line(format_args!(
         "{id}  {} {} as {}",
-        out.paint(Tone::Good, word),
+        out.paint(TextTone::Good, word),
         text::clean_line(&proof.base),
         shorten_commit_id(&proof.commit)
     ))

@@ -8,7 +8,7 @@ use clap::Subcommand;
 use windlass_app::changes::ChangeState;
 use windlass_app::context::CommandContext;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 #[derive(Debug, Subcommand)]
 #[command(
@@ -39,10 +39,10 @@ pub fn run_change_command(context: &CommandContext, command: Command, out: &mut 
 }
 
 /// Returns the colour of the state of a change.
-fn change_state_tone(state: ChangeState) -> Tone {
+fn change_state_tone(state: ChangeState) -> TextTone {
     match state {
-        ChangeState::Open => Tone::Good,
-        ChangeState::Merged | ChangeState::Dropped => Tone::Faint,
-        ChangeState::Closed => Tone::Warning,
+        ChangeState::Open => TextTone::Good,
+        ChangeState::Merged | ChangeState::Dropped => TextTone::Faint,
+        ChangeState::Closed => TextTone::Warning,
     }
 }

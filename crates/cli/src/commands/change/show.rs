@@ -12,7 +12,7 @@ use windlass_text as text;
 use windlass_vcs::git::FileChange;
 
 use super::change_state_tone;
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 /// The most bytes of a diff that the command shows.
@@ -76,7 +76,7 @@ fn write_change_page(
 ) -> Result<String, std::fmt::Error> {
     let mut page = String::new();
     let (tone, word) = (change_state_tone(change.change_state()), change.change_state().name());
-    let (id, word) = (out.paint(Tone::Strong, change.task.id), out.paint(tone, word));
+    let (id, word) = (out.paint(TextTone::Strong, change.task.id), out.paint(tone, word));
     writeln!(
         page,
         "{id}  {word}  {} → {}",
@@ -85,23 +85,23 @@ fn write_change_page(
     )?;
     writeln!(page, "  {}", text::clean_line(&change.task.goal))?;
     if let Some(below) = change.describe_stack_base() {
-        writeln!(page, "  {}", out.paint(Tone::Faint, format_args!("on top of {below}")))?;
+        writeln!(page, "  {}", out.paint(TextTone::Faint, format_args!("on top of {below}")))?;
     }
     if let Some(url) = &change.change.at.url {
-        writeln!(page, "  {}", out.paint(Tone::Name, text::clean_line(url)))?;
+        writeln!(page, "  {}", out.paint(TextTone::Name, text::clean_line(url)))?;
     }
     let opened = show::format_local_time(change.opened_at);
-    writeln!(page, "  {}", out.paint(Tone::Faint, format_args!("opened {opened}")))?;
+    writeln!(page, "  {}", out.paint(TextTone::Faint, format_args!("opened {opened}")))?;
     if let Some(merged) = change.merge_commit() {
         let how = change.external_merge_evidence().map(|how| format!(": {how}")).unwrap_or_default();
         let told = format!("merged as {merged}{how}");
-        writeln!(page, "  {}", out.paint(Tone::Faint, text::clean_line(&told)))?;
+        writeln!(page, "  {}", out.paint(TextTone::Faint, text::clean_line(&told)))?;
     }
     writeln!(page)?;
     for commit in &seen.commits {
         let at = show::format_local_time(Timestamp::from_millis(commit.at.saturating_mul(1000)));
-        let id = out.paint(Tone::Warning, commit.commit.short_id());
-        let about = out.paint(Tone::Faint, format!("({}, {at})", text::clean_line(&commit.author)));
+        let id = out.paint(TextTone::Warning, commit.commit.short_id());
+        let about = out.paint(TextTone::Faint, format!("({}, {at})", text::clean_line(&commit.author)));
         writeln!(page, "{id} {} {about}", text::clean_line(&commit.subject))?;
     }
     writeln!(page)?;
@@ -113,7 +113,7 @@ fn write_change_page(
             .lines()
             .try_for_each(|line| writeln!(page, "{}", out.paint(diff_line_tone(line), text::clean_lines(line))))?;
         if seen.diff.cut {
-            writeln!(page, "{}", out.paint(Tone::Warning, "the rest of the diff is not shown"))?;
+            writeln!(page, "{}", out.paint(TextTone::Warning, "the rest of the diff is not shown"))?;
         }
     }
     Ok(page)
@@ -129,7 +129,7 @@ fn write_diff_stat(page: &mut String, files: &[FileChange], out: &Output) -> std
         let scaled = |lines: u64| if most > MAX_STAT_SIGNS { (lines * MAX_STAT_SIGNS).div_ceil(most) } else { lines };
         let signs = |sign: &str, lines| sign.repeat(usize::try_from(scaled(lines)).unwrap_or(0));
         let (added, removed) = (signs("+", file.added), signs("-", file.removed));
-        let (added, removed) = (out.paint(Tone::Good, added), out.paint(Tone::Bad, removed));
+        let (added, removed) = (out.paint(TextTone::Good, added), out.paint(TextTone::Bad, removed));
         let lines = file.added + file.removed;
         let signs = if lines > 0 { format!(" {added}{removed}") } else { String::new() };
         writeln!(page, " {} | {lines}{signs}", text::pad_to_width(name, width))?;
@@ -141,14 +141,14 @@ fn write_diff_stat(page: &mut String, files: &[FileChange], out: &Output) -> std
 }
 
 /// Returns the tone of a line of a diff.
-fn diff_line_tone(line: &str) -> Tone {
+fn diff_line_tone(line: &str) -> TextTone {
     match line.as_bytes() {
-        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Tone::Strong,
-        [b'+', ..] => Tone::Good,
-        [b'-', ..] => Tone::Bad,
-        [b'@', b'@', ..] => Tone::Name,
-        _ if line.starts_with("diff ") || line.starts_with("index ") => Tone::Strong,
-        _ => Tone::Plain,
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => TextTone::Strong,
+        [b'+', ..] => TextTone::Good,
+        [b'-', ..] => TextTone::Bad,
+        [b'@', b'@', ..] => TextTone::Name,
+        _ if line.starts_with("diff ") || line.starts_with("index ") => TextTone::Strong,
+        _ => TextTone::Plain,
     }
 }
 

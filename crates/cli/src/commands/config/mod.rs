@@ -17,7 +17,7 @@ use windlass_engine::HookPoint;
 use windlass_runner::test_command;
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -104,11 +104,11 @@ fn report_config_check(config: &Config, warnings: Vec<ConfigWarning>, out: &mut 
     print_config_summary(config, out)?;
     for ConfigWarning { place, message, suggestion } in warnings {
         out.print_line("")?;
-        let label = out.paint(Tone::Warning, "warning");
+        let label = out.paint(TextTone::Warning, "warning");
         let place = place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default();
         out.print_line(format_args!("{label}  {place}{}", text::clean_line(&message)))?;
         if let Some(suggestion) = suggestion {
-            out.print_line(format_args!("         {}", out.paint(Tone::Faint, text::clean_line(&suggestion))))?;
+            out.print_line(format_args!("         {}", out.paint(TextTone::Faint, text::clean_line(&suggestion))))?;
         }
     }
     Ok(())
@@ -140,7 +140,7 @@ fn config_to_json(config: &Config, warnings: Vec<ConfigWarning>) -> Value {
 fn print_config_summary(config: &Config, out: &mut Output) -> CommandResult {
     let file = config.file().to_string_lossy();
     let note = if config.has_file() { "" } else { " (no such file: every setting has its default)" };
-    out.print_line(format_args!("{}  {}{note}", out.paint(Tone::Good, "ok"), text::clean_line(&file)))?;
+    out.print_line(format_args!("{}  {}{note}", out.paint(TextTone::Good, "ok"), text::clean_line(&file)))?;
     let points: Vec<_> =
         config.count_hooks_by_point().into_iter().map(|(point, count)| format!("{count} at {point}")).collect();
     let task_types: Vec<_> = config.task_types().map(|(name, _)| text::clean_line(name).into_owned()).collect();
@@ -171,7 +171,7 @@ fn print_config_summary(config: &Config, out: &mut Output) -> CommandResult {
     let columns = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(4).max(20));
     for effect in config.effectful_hooks().iter().filter(|effect| unused.contains(&effect.name.as_str())) {
         out.print_line(format_args!("  {}", text::clean_line(&effect.display_title())))?;
-        out.print_line(format_args!("    {}", out.paint(Tone::Faint, text::fit_to_width(&effect.what, columns))))?;
+        out.print_line(format_args!("    {}", out.paint(TextTone::Faint, text::fit_to_width(&effect.what, columns))))?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use windlass_text as text;
 
 use self::directory::DemoDirectory;
 use self::tour::{GIT_SETUP_COMMAND, INIT_COMMAND, NEXT_COMMANDS, PROJECT_FILES, TOUR_STOPS, TourStep};
-use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
+use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, TextTone};
 
 /// The time to read a sentence, on a terminal.
 const READING_PAUSE: Duration = Duration::from_millis(500);
@@ -89,7 +89,7 @@ fn show_next_commands(stage: &DemoDirectory, keep: bool, out: &mut Output) -> Co
     if keep {
         out.print_line(format_args!("\nThe project is in {}", stage.project.display()))?;
     }
-    out.print_line(format_args!("\n{}", out.paint(Tone::Strong, "Now in a project of your own:")))?;
+    out.print_line(format_args!("\n{}", out.paint(TextTone::Strong, "Now in a project of your own:")))?;
     NEXT_COMMANDS.iter().try_for_each(|line| out.print_line(format_args!("  {line}")))
 }
 
@@ -156,7 +156,7 @@ impl DemoTour<'_> {
 
     /// Waits until the reader presses Enter. The end of the input stops no more.
     fn await_enter(&mut self) -> CommandResult {
-        self.out.print_line(self.out.paint(Tone::Faint, "  (Enter runs it)"))?;
+        self.out.print_line(self.out.paint(TextTone::Faint, "  (Enter runs it)"))?;
         self.out.flush()?;
         // A signal does not end a read.
         while !is_input_ready(INPUT_POLL_INTERVAL) {
@@ -174,7 +174,7 @@ impl DemoTour<'_> {
         let width = self.out.columns().unwrap_or(MAX_SENTENCE_WIDTH).clamp(40, MAX_SENTENCE_WIDTH) - 2;
         self.out.print_line("")?;
         for row in text::wrap_to_width(sentence, width, width) {
-            self.out.print_line(self.out.paint(Tone::Strong, format_args!("# {row}")))?;
+            self.out.print_line(self.out.paint(TextTone::Strong, format_args!("# {row}")))?;
         }
         self.out.flush()
     }
@@ -191,7 +191,7 @@ impl DemoTour<'_> {
 
     /// Runs a command, and shows what it prints as it prints it.
     fn run_shown_command(&mut self, shown: &str, script: &str) -> CommandResult {
-        self.out.print_line(self.out.paint(Tone::Name, format_args!("$ {shown}")))?;
+        self.out.print_line(self.out.paint(TextTone::Name, format_args!("$ {shown}")))?;
         self.out.flush()?;
         let (mut rest, mut done) = (Vec::new(), Ok(()));
         let out = &mut *self.out;

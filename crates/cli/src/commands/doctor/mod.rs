@@ -16,7 +16,7 @@ use windlass_runner::WorktreeRemoval;
 use windlass_text as text;
 
 use crate::commands::install;
-use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
+use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, TextTone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -148,14 +148,15 @@ fn print_removed_worktrees(swept: &[WorktreeRemoval], out: &mut Output) -> Comma
 }
 
 fn print_health_check(check: &HealthCheck, out: &mut Output) -> CommandResult {
-    let mark = if check.problems.is_empty() { out.paint(Tone::Good, "ok   ") } else { out.paint(Tone::Bad, "wrong") };
+    let mark =
+        if check.problems.is_empty() { out.paint(TextTone::Good, "ok   ") } else { out.paint(TextTone::Bad, "wrong") };
     let line = format!("{mark}  {}  {}", text::pad_to_width(check.what, 13), text::clean_line(&check.note));
     out.print_line(line.trim_end())?;
     for problem in &check.problems {
         out.print_line(format_args!("       {}", text::clean_line(problem)))?;
     }
     if let Some(hint) = &check.hint {
-        out.print_line(format_args!("       {}: {}", out.paint(Tone::Good, "hint"), text::clean_line(hint)))?;
+        out.print_line(format_args!("       {}: {}", out.paint(TextTone::Good, "hint"), text::clean_line(hint)))?;
     }
     Ok(())
 }

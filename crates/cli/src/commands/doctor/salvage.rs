@@ -17,7 +17,7 @@ use windlass_process::file;
 use windlass_store::{AppendOutcome, SqliteStore, StoreCommit, StoreError, StoreTransaction};
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 /// The longest accepted line. The engine makes no longer event.
 const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
@@ -65,10 +65,10 @@ pub fn export_sound_events(project: &Project, file: &Path, out: &mut Output) -> 
     ))?;
     for (first, last) in salvage.lost {
         let which = if first == last { format!("event {first}") } else { format!("events {first} to {last}") };
-        out.print_line(format_args!("{} {which}", out.paint(Tone::Bad, "lost")))?;
+        out.print_line(format_args!("{} {which}", out.paint(TextTone::Bad, "lost")))?;
     }
     if salvage.open_end {
-        let mark = out.paint(Tone::Bad, "lost");
+        let mark = out.paint(TextTone::Bad, "lost");
         out.print_line(format_args!("{mark} perhaps more: the end of the log cannot be found"))?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use windlass_engine::{HookPoint, SessionName, TaskId};
 use windlass_store::EventFilter;
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
@@ -91,7 +91,7 @@ pub fn run_hooks_history(context: &CommandContext, args: Args, out: &mut Output)
         return Ok(());
     }
     if runs.is_empty() {
-        return out.print_line(out.paint(Tone::Faint, "no runs"));
+        return out.print_line(out.paint(TextTone::Faint, "no runs"));
     }
     print_run_table(&runs, &mut causes, &records, out)
 }
@@ -150,14 +150,14 @@ fn print_run_table(
         });
         let line = format!(
             "{}  {}  {}  {}  {}  {}  {}{}",
-            out.paint(Tone::Faint, at),
-            out.paint(Tone::Strong, text::pad_to_width(hook, hooks)),
-            out.paint(Tone::Name, text::pad_to_width(point, points)),
+            out.paint(TextTone::Faint, at),
+            out.paint(TextTone::Strong, text::pad_to_width(hook, hooks)),
+            out.paint(TextTone::Name, text::pad_to_width(point, points)),
             text::pad_to_width(&text::fit_to_width(event, events), events),
             out.paint(show::describe_run_outcome(run.outcome).0, text::pad_to_width(outcome, outcomes)),
-            out.paint(Tone::Faint, format!("{took:>tooks$}")),
+            out.paint(TextTone::Faint, format!("{took:>tooks$}")),
             text::fit_to_width(message.trim_start(), room),
-            out.paint(Tone::Faint, output.unwrap_or_default()),
+            out.paint(TextTone::Faint, output.unwrap_or_default()),
         );
         out.print_line(line.trim_end())?;
     }

@@ -9,7 +9,7 @@ use windlass_engine::{EventType, HookPoint, HookScope, TaskId};
 use windlass_expr::nearest_name;
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -95,16 +95,20 @@ fn show_hook_listing(planned: &HookListing<'_>, out: &mut Output) -> CommandResu
         Some(EventType::BridgeCalled) => " (where an agent's own hook system calls)",
         _ => "",
     };
-    out.print_line(format_args!("{}{}", out.paint(Tone::Name, planned.point.name()), out.paint(Tone::Faint, gate)))?;
+    out.print_line(format_args!(
+        "{}{}",
+        out.paint(TextTone::Name, planned.point.name()),
+        out.paint(TextTone::Faint, gate)
+    ))?;
     let width = planned.rows.iter().map(|row| text::clean_line(row.name()).chars().count()).max().unwrap_or(0).min(32);
     for row in &planned.rows {
         let (name, place) =
             (text::pad_to_width(&text::clean_line(row.name()), width), format!("({})", row.describe_place()));
-        let (what, place) = (text::clean_line(&row.describe_effect()).into_owned(), out.paint(Tone::Faint, place));
+        let (what, place) = (text::clean_line(&row.describe_effect()).into_owned(), out.paint(TextTone::Faint, place));
         let priority = row.priority().map(|priority| priority.to_string()).unwrap_or_default();
         out.print_line(format_args!("  {priority:>4}  {name}  {what}  {place}"))?;
         if let Some(silence) = row.inactive_reason(&planned.point) {
-            let silence = out.paint(Tone::Warning, format!("never runs: {silence}"));
+            let silence = out.paint(TextTone::Warning, format!("never runs: {silence}"));
             out.print_line(format_args!("        {}  {silence}", text::pad_to_width("", width)))?;
         }
     }
@@ -117,13 +121,13 @@ fn show_other_listings(config: &Config, who: &WorkSubject, out: &mut Output) -> 
     let kinds: Vec<&str> = task_type_names(config).into_iter().filter(of_type).collect();
     if !kinds.is_empty() && who.kind.is_none() {
         let line = format!("Types of tasks with hooks of their own: {} (--type)", kinds.join(", "));
-        out.print_line(out.paint(Tone::Faint, line))?;
+        out.print_line(out.paint(TextTone::Faint, line))?;
     }
     let of_agent = |name: &&str| config.hooks.iter().any(|hook| hook.scope == HookScope::Agent((*name).to_owned()));
     let agents: Vec<&str> = agent_names(config).into_iter().filter(of_agent).collect();
     if !agents.is_empty() && who.agent.is_none() {
         let line = format!("Agents with hooks of their own: {} (--agent)", agents.join(", "));
-        out.print_line(out.paint(Tone::Faint, line))?;
+        out.print_line(out.paint(TextTone::Faint, line))?;
     }
     Ok(())
 }

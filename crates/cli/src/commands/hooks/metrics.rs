@@ -10,7 +10,7 @@ use windlass_app::{conversations, environment};
 use windlass_store::EventFilter;
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
@@ -76,7 +76,7 @@ pub fn run_hooks_metrics(context: &CommandContext, args: &Args, out: &mut Output
         }));
     }
     if runs.is_empty() {
-        return out.print_line(out.paint(Tone::Faint, "no runs"));
+        return out.print_line(out.paint(TextTone::Faint, "no runs"));
     }
     hooks.retain(|_, tally| tally.count_ended_runs() > 0);
     print_metrics_table(&hooks, &total, out)?;
@@ -84,7 +84,7 @@ pub fn run_hooks_metrics(context: &CommandContext, args: &Args, out: &mut Output
         0 => Ok(()),
         errors => {
             let told = format!("errors besides: {errors}; `windlass hooks history --outcome error` shows them");
-            out.print_line(out.paint(Tone::Warning, told))
+            out.print_line(out.paint(TextTone::Warning, told))
         }
     }
 }
@@ -144,12 +144,12 @@ fn print_metrics_table(hooks: &BTreeMap<String, HookMetrics>, total: &HookMetric
     let width = names.iter().map(|name| text::display_width(name)).max().unwrap_or(0);
     let has_room = out.columns().is_none_or(|columns| width + numbers + LAST_RUN_COLUMNS <= columns);
     let head = format!("{}{}  last run", text::pad_to_width("hook", width), aligned(&COLUMN_TITLES));
-    out.print_line(out.paint(Tone::Faint, if has_room { &head } else { head.trim_end_matches("  last run") }))?;
+    out.print_line(out.paint(TextTone::Faint, if has_room { &head } else { head.trim_end_matches("  last run") }))?;
     for ((name, tally), row) in names.iter().zip(&tallies).zip(&rows) {
         let last = tally.last.filter(|_| has_room).map(show::format_local_time).unwrap_or_default();
         let cells: Vec<&str> = row.iter().map(String::as_str).collect();
-        let name = out.paint(Tone::Strong, text::pad_to_width(name, width));
-        let line = format!("{name}{}  {}", aligned(&cells), out.paint(Tone::Faint, last));
+        let name = out.paint(TextTone::Strong, text::pad_to_width(name, width));
+        let line = format!("{name}{}  {}", aligned(&cells), out.paint(TextTone::Faint, last));
         out.print_line(line.trim_end())?;
     }
     Ok(())

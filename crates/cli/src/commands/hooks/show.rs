@@ -9,7 +9,7 @@ use windlass_engine::HookPoint;
 use windlass_expr::nearest_name;
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -33,7 +33,7 @@ pub fn run_hooks_show(context: &CommandContext, args: &Args, out: &mut Output) -
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         out.print_line(format_args!(
             "{}  {}",
-            out.paint(Tone::Name, text::pad_to_width(name, width)),
+            out.paint(TextTone::Name, text::pad_to_width(name, width)),
             text::clean_line(&value)
         ))?;
     }

@@ -7,7 +7,7 @@ use windlass_engine::{Authority, Command, HookId, Seq, TaskId};
 use windlass_text as text;
 use windlass_tools::{StopHookList, registered_hooks};
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 /// Enables or disables a registered stop hook.
 pub fn switch_stop_hook(context: &CommandContext, hook: HookId, enabled: bool, out: &mut Output) -> CommandResult {
@@ -29,7 +29,7 @@ pub fn switch_stop_hook(context: &CommandContext, hook: HookId, enabled: bool, o
         }));
     }
     let asked = if enabled { "is enabled" } else { "is disabled" };
-    out.print_line(format_args!("{} of {task} {asked}", out.paint(Tone::Strong, hook)))
+    out.print_line(format_args!("{} of {task} {asked}", out.paint(TextTone::Strong, hook)))
 }
 
 /// Lists the stop hooks of a task in the order in which they run.
@@ -40,7 +40,7 @@ pub fn list_stop_hooks(context: &CommandContext, task: TaskId, out: &mut Output)
         return out.print_json(&StopHookList::new(task, hooks));
     }
     if hooks.is_empty() {
-        return out.print_line(out.paint(Tone::Faint, format_args!("{task} has no stop hooks")));
+        return out.print_line(out.paint(TextTone::Faint, format_args!("{task} has no stop hooks")));
     }
     for hook in hooks {
         let off = if hook.enabled { "" } else { "  (disabled)" };
@@ -48,8 +48,8 @@ pub fn list_stop_hooks(context: &CommandContext, task: TaskId, out: &mut Output)
             true => String::new(),
             false => format!("  {}", text::clean_line(&Value::Object(hook.metadata).to_string())),
         };
-        let id = out.paint(Tone::Strong, hook.id).to_string();
-        out.print_line(format_args!("{id}  {}{off}{}", hook.hook.name(), out.paint(Tone::Faint, about)))?;
+        let id = out.paint(TextTone::Strong, hook.id).to_string();
+        out.print_line(format_args!("{id}  {}{off}{}", hook.hook.name(), out.paint(TextTone::Faint, about)))?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use windlass_engine::HookId;
 use windlass_text as text;
 
 use super::stop_hooks;
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -98,8 +98,8 @@ impl TextDifference {
                 out.print_line(format_args!("{:>5} {line}", self.line + index))
             })
         };
-        show("-", Tone::Bad, &self.removed, out)?;
-        show("+", Tone::Good, &self.added, out)
+        show("-", TextTone::Bad, &self.removed, out)?;
+        show("+", TextTone::Good, &self.added, out)
     }
 }
 

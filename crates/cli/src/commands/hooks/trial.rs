@@ -16,7 +16,7 @@ use windlass_text as text;
 
 use super::list;
 use crate::commands::input::read_bytes;
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::usage;
 
 /// The column in which values begin.
@@ -134,10 +134,10 @@ fn show_hook_trial(
             })),
         }));
     }
-    out.print_line(out.paint(Tone::Name, text::clean_line(&trial.hook.name)))?;
+    out.print_line(out.paint(TextTone::Name, text::clean_line(&trial.hook.name)))?;
     if let Some(matcher) = &trial.hook.entry.matcher {
         let matches = if trial.matches { "matches" } else { "does not match: it would not run" };
-        let matches = out.paint(Tone::Faint, matches);
+        let matches = out.paint(TextTone::Faint, matches);
         out.print_line(format_args!("  matcher      {}  {matches}", text::clean_line(&matcher.value)))?;
     }
     if let Some(when) = &trial.hook.entry.when {
@@ -152,7 +152,7 @@ fn show_hook_trial(
         out.print_line(format_args!(
             "  when         {}  {}",
             text::clean_line(&when.value),
-            out.paint(Tone::Faint, holds)
+            out.paint(TextTone::Faint, holds)
         ))?;
     }
     if let Some(command) = &trial.command {
@@ -160,11 +160,11 @@ fn show_hook_trial(
         let (payload, room) =
             (trial.payload.to_string(), out.columns().map(|columns| columns.saturating_sub(VALUE_COLUMN)));
         let payload = text::fit_to_width(&payload, room.unwrap_or(usize::MAX));
-        out.print_line(format_args!("  payload      {}", out.paint(Tone::Faint, payload)))?;
+        out.print_line(format_args!("  payload      {}", out.paint(TextTone::Faint, payload)))?;
     }
     for (name, value) in trial.environment.iter().filter(|(_, value)| value.as_str() != Some("")) {
         let value = text::clean_line(value.as_str().unwrap_or_default());
-        out.print_line(format_args!("  {}", out.paint(Tone::Faint, format!("{name}={value}"))))?;
+        out.print_line(format_args!("  {}", out.paint(TextTone::Faint, format!("{name}={value}"))))?;
     }
     let hint = |out: &mut Output| {
         trial

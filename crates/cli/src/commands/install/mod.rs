@@ -30,7 +30,7 @@ use windlass_bridge::{AgentHookEvent, BridgeAgent};
 use windlass_text as text;
 
 use crate::commands::confirmation;
-use crate::output::{CommandResult, EarlyExit, Output, Tone};
+use crate::output::{CommandResult, EarlyExit, Output, TextTone};
 use crate::usage;
 
 #[derive(Debug, clap::Args)]
@@ -170,7 +170,7 @@ pub fn run_install(context: &CommandContext, args: &Args, out: &mut Output) -> C
         InstallOutcome::Shown => return out.print_line("Nothing was written: this is a preview."),
         InstallOutcome::Nothing => out.print_line(format_args!("{title} is set up already. Nothing was changed."))?,
         InstallOutcome::Written => {
-            let good = out.paint(Tone::Good, "installed");
+            let good = out.paint(TextTone::Good, "installed");
             out.print_line(format_args!("{good}: {title} calls Windlass at {}", moments.join(", ")))?;
         }
     }

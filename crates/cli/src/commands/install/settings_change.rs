@@ -11,7 +11,7 @@ use windlass_text as text;
 
 use super::settings_location::SettingsLocation;
 use super::settings_record::{self, SettingsRecord};
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 /// A settings file with its present and its planned text.
 #[derive(Debug)]
@@ -120,19 +120,19 @@ impl SettingsChange {
     }
 
     /// Returns the changed lines with two lines of context, each behind a sign.
-    pub fn diff_lines(&self) -> Vec<(Tone, String)> {
+    pub fn diff_lines(&self) -> Vec<(TextTone, String)> {
         let [old, new] = [&self.old, &self.new].map(|text| text.as_deref().unwrap_or_default());
         let diff = TextDiff::from_lines(old, new);
         let mut rows = Vec::new();
         for group in diff.grouped_ops(2) {
             if !rows.is_empty() {
-                rows.push((Tone::Faint, "  ...".to_owned()));
+                rows.push((TextTone::Faint, "  ...".to_owned()));
             }
             for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
                 let tone = match change.tag() {
-                    ChangeTag::Equal => Tone::Plain,
-                    ChangeTag::Insert => Tone::Good,
-                    ChangeTag::Delete => Tone::Bad,
+                    ChangeTag::Equal => TextTone::Plain,
+                    ChangeTag::Insert => TextTone::Good,
+                    ChangeTag::Delete => TextTone::Bad,
                 };
                 rows.push((tone, format!("{} {}", change.tag(), change.value()).trim_end().to_owned()));
             }
@@ -150,12 +150,12 @@ impl SettingsChange {
         };
         out.print_line(format_args!(
             "{}{}",
-            out.paint(Tone::Strong, text::clean_line(&path)),
-            out.paint(Tone::Faint, note)
+            out.paint(TextTone::Strong, text::clean_line(&path)),
+            out.paint(TextTone::Faint, note)
         ))?;
         if self.place.real != self.place.path {
             let real = self.place.real.to_string_lossy();
-            out.print_line(out.paint(Tone::Faint, format_args!("  which is {}", text::clean_line(&real))))?;
+            out.print_line(out.paint(TextTone::Faint, format_args!("  which is {}", text::clean_line(&real))))?;
         }
         for (tone, row) in self.diff_lines() {
             out.print_line(out.paint(tone, text::clean_line(&row)))?;

@@ -11,7 +11,7 @@ use super::{
     InstallOutcome, InstallTarget, WriteConsent, build_install_report, confirm_and_write, installations, scope_parser,
 };
 use crate::commands::confirmation;
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::usage;
 
 #[derive(Debug, clap::Args)]
@@ -49,7 +49,7 @@ pub fn run_uninstall(context: &CommandContext, args: &Args, out: &mut Output) ->
             out.print_line(format_args!("{title} has no Windlass entries in its settings. Nothing was changed."))
         }
         InstallOutcome::Written => {
-            let good = out.paint(Tone::Good, "uninstalled");
+            let good = out.paint(TextTone::Good, "uninstalled");
             out.print_line(format_args!("{good}: {title} does not call Windlass any more"))
         }
     }

@@ -7,7 +7,7 @@ use windlass_store::{EventFilter, Store};
 use windlass_text as text;
 
 use super::find_session_task;
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -45,12 +45,12 @@ pub fn run_note_list(context: &CommandContext, args: &Args, out: &mut Output) ->
         }
     }
     if !any && !out.is_json() {
-        return out.print_line(out.paint(Tone::Faint, "no notes"));
+        return out.print_line(out.paint(TextTone::Faint, "no notes"));
     }
     Ok(())
 }
 
 fn print_note_line(record: &EventRecord, out: &mut Output) -> CommandResult {
-    let at = out.paint(Tone::Faint, show::format_local_time(record.envelope.timestamp)).to_string();
+    let at = out.paint(TextTone::Faint, show::format_local_time(record.envelope.timestamp)).to_string();
     out.print_line(format_args!("{at}  {}  {}", record.envelope.node, text::clean_line(&show::summarize_event(record))))
 }

@@ -8,7 +8,7 @@ use windlass_app::unchecked_work::describe_unchecked_work;
 use windlass_engine::{Session, SessionEndKind, TaskId};
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 /// The largest number of files, hooks and tasks that are named.
@@ -59,26 +59,26 @@ impl SessionEndSummary {
 
     pub fn show_table(&self, next: &[String], columns: usize, out: &mut Output) -> CommandResult {
         out.print_line("")?;
-        let mut rows: Vec<(&str, Tone, Vec<String>)> = vec![("took", Tone::Plain, vec![self.format_times()])];
-        rows.push(("used", Tone::Plain, self.format_usage()));
-        rows.push(("blocked by", Tone::Warning, self.list_blocking_hooks()));
-        rows.push(("changed", Tone::Plain, self.list_changed_files()));
-        rows.push(("completed", Tone::Good, self.list_completed_tasks()));
-        rows.push(("note", Tone::Warning, self.collect_notes()));
-        rows.push(("left", Tone::Warning, self.list_remaining_work()));
+        let mut rows: Vec<(&str, TextTone, Vec<String>)> = vec![("took", TextTone::Plain, vec![self.format_times()])];
+        rows.push(("used", TextTone::Plain, self.format_usage()));
+        rows.push(("blocked by", TextTone::Warning, self.list_blocking_hooks()));
+        rows.push(("changed", TextTone::Plain, self.list_changed_files()));
+        rows.push(("completed", TextTone::Good, self.list_completed_tasks()));
+        rows.push(("note", TextTone::Warning, self.collect_notes()));
+        rows.push(("left", TextTone::Warning, self.list_remaining_work()));
         let records = self.records.as_ref().map(|records| records.display().to_string());
-        rows.push(("output", Tone::Faint, records.into_iter().collect()));
-        rows.push(("next", Tone::Name, next.to_vec()));
+        rows.push(("output", TextTone::Faint, records.into_iter().collect()));
+        rows.push(("next", TextTone::Name, next.to_vec()));
         for (label, tone, lines) in rows {
             let room = columns - TABLE_INDENT;
             let rows = lines.iter().flat_map(|line| match tone {
                 // The terminal wraps commands, so that they can be copied as a whole.
-                Tone::Name => vec![text::clean_line(line).into_owned()],
+                TextTone::Name => vec![text::clean_line(line).into_owned()],
                 _ => text::wrap_to_width(&text::fit_to_width(line, show::MAX_SHOWN_TEXT), room, room),
             });
             for (number, row) in rows.enumerate() {
                 let label = text::pad_to_width(if number == 0 { label } else { "" }, TABLE_INDENT - 2);
-                out.print_line(format_args!("  {}{}", out.paint(Tone::Faint, label), out.paint(tone, row)))?;
+                out.print_line(format_args!("  {}{}", out.paint(TextTone::Faint, label), out.paint(tone, row)))?;
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ use windlass_process::RunControl;
 use windlass_text as text;
 
 use super::session_summary::{MAX_NAMED, SessionEndSummary, print_labelled_row};
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 /// The width from which on there is room for a table.
 const MIN_TABLE_COLUMNS: usize = 40;
@@ -45,7 +45,7 @@ impl EndedSession<'_> {
         }
         let summary = self.build_summary()?;
         if summary.session.next_action() == NextAction::Answer {
-            let asked = out.paint(Tone::Warning, "a person is asked").to_string();
+            let asked = out.paint(TextTone::Warning, "a person is asked").to_string();
             let iteration = summary.session.iteration;
             let why = summary.session.describe_block_state();
             out.print_line(format_args!("{asked} in iteration {iteration}: {}", text::clean_line(&why)))?;

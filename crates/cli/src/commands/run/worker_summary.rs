@@ -14,7 +14,7 @@ use windlass_engine::{Task, TaskId, TaskState};
 use windlass_text as text;
 
 use super::Args;
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 /// The largest number of tasks that are named.
@@ -37,39 +37,44 @@ impl WorkerSummary<'_> {
         if out.columns().is_some() {
             out.print_line("")?;
         }
-        print_table_row("done", Tone::Good, &[format_task_ids(done)], out)?;
-        print_table_row("left", Tone::Warning, &self.describe_tasks(left.iter(), describe_left_task), out)?;
-        print_table_row("left", Tone::Warning, &self.list_unassigned(), out)?;
-        print_table_row("left", Tone::Warning, &self.list_held_tasks(), out)?;
+        print_table_row("done", TextTone::Good, &[format_task_ids(done)], out)?;
+        print_table_row("left", TextTone::Warning, &self.describe_tasks(left.iter(), describe_left_task), out)?;
+        print_table_row("left", TextTone::Warning, &self.list_unassigned(), out)?;
+        print_table_row("left", TextTone::Warning, &self.list_held_tasks(), out)?;
         print_table_row(
             "left",
-            Tone::Warning,
+            TextTone::Warning,
             &self.describe_tasks(self.find_blocked_tasks().iter(), describe_blocked_task),
             out,
         )?;
-        print_table_row("taken away", Tone::Warning, &self.list_lost_tasks(), out)?;
+        print_table_row("taken away", TextTone::Warning, &self.list_lost_tasks(), out)?;
         print_table_row(
             "for a person",
-            Tone::Warning,
+            TextTone::Warning,
             &self.describe_tasks(people.iter(), describe_blocked_task),
             out,
         )?;
-        print_table_row("for a person", Tone::Warning, &self.list_objections(), out)?;
+        print_table_row("for a person", TextTone::Warning, &self.list_objections(), out)?;
         let paused =
             paused.as_ref().map(|why| format!("twice in a row a task could not be worked on or judged: {why}"));
-        print_table_row("paused", Tone::Bad, &paused.into_iter().collect::<Vec<_>>(), out)?;
-        print_table_row("took", Tone::Plain, &[self.format_time()], out)?;
+        print_table_row("paused", TextTone::Bad, &paused.into_iter().collect::<Vec<_>>(), out)?;
+        print_table_row("took", TextTone::Plain, &[self.format_time()], out)?;
         let used = self.totals.used;
-        print_table_row("used", Tone::Plain, &if used.is_nothing() { vec![] } else { vec![used.to_string()] }, out)?;
+        print_table_row(
+            "used",
+            TextTone::Plain,
+            &if used.is_nothing() { vec![] } else { vec![used.to_string()] },
+            out,
+        )?;
         let unchecked = describe_unchecked_work(
             self.totals.unchecked,
             self.totals.done.len(),
             self.totals.skipped_check.as_deref(),
         );
-        print_table_row("note", Tone::Warning, &Vec::from_iter(unchecked), out)?;
+        print_table_row("note", TextTone::Warning, &Vec::from_iter(unchecked), out)?;
         let unopened = note_work_without_change(self.opened, self.totals.done.iter().copied());
-        print_table_row("note", Tone::Warning, &unopened, out)?;
-        print_table_row("next", Tone::Name, &self.list_next_commands(), out)
+        print_table_row("note", TextTone::Warning, &unopened, out)?;
+        print_table_row("next", TextTone::Name, &self.list_next_commands(), out)
     }
 
     /// Describes the first tasks with a reason each.
@@ -249,7 +254,7 @@ fn describe_blocked_task(task: &Task) -> String {
 }
 
 /// Prints lines behind a label: a short label each in a pipe, a small table on a terminal.
-fn print_table_row(label: &str, tone: Tone, lines: &[String], out: &mut Output) -> CommandResult {
+fn print_table_row(label: &str, tone: TextTone, lines: &[String], out: &mut Output) -> CommandResult {
     for (number, line) in lines.iter().enumerate() {
         let Some(columns) = out.columns() else {
             out.print_line(format_args!("{label}: {}", text::clean_line(line)))?;
@@ -258,12 +263,12 @@ fn print_table_row(label: &str, tone: Tone, lines: &[String], out: &mut Output) 
         let room = columns.saturating_sub(TABLE_INDENT + 2).max(20);
         let rows = match tone {
             // The terminal wraps commands, so that they can be copied as a whole.
-            Tone::Name => vec![text::clean_line(line).into_owned()],
+            TextTone::Name => vec![text::clean_line(line).into_owned()],
             _ => text::wrap_to_width(&text::fit_to_width(line, show::MAX_SHOWN_TEXT), room, room),
         };
         for (broken, row) in rows.iter().enumerate() {
             let label = text::pad_to_width(if number + broken == 0 { label } else { "" }, TABLE_INDENT);
-            out.print_line(format_args!("  {}{}", out.paint(Tone::Faint, label), out.paint(tone, row)))?;
+            out.print_line(format_args!("  {}{}", out.paint(TextTone::Faint, label), out.paint(tone, row)))?;
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_app::project::Project;
-use windlass_app::web_access::{AccessRecords, Role};
+use windlass_app::web_access::{AccessRecords, ViewerRole};
 use windlass_app::{Failure, FailureCode};
 
 use super::qr_code;
@@ -24,7 +24,7 @@ pub struct Args {
     name: String,
     /// What the viewer may do
     #[arg(long, value_name = "ROLE", default_value = "answer", value_parser = role_parser())]
-    may: Role,
+    may: ViewerRole,
     /// How long the link or the token is valid [default: 10m, a token 30d]
     #[arg(long, value_name = "TIME", value_parser = usage::parse_time_span)]
     valid: Option<Duration>,
@@ -39,8 +39,8 @@ pub struct Args {
 const LINK_VALIDITY: Duration = Duration::from_secs(600);
 const TOKEN_VALIDITY: Duration = Duration::from_secs(30 * 86_400);
 
-fn role_parser() -> impl clap::builder::TypedValueParser<Value = Role> {
-    usage::name_parser(Role::ALL.map(Role::name))
+fn role_parser() -> impl clap::builder::TypedValueParser<Value = ViewerRole> {
+    usage::name_parser(ViewerRole::ALL.map(ViewerRole::name))
 }
 
 pub fn run_invite(project: &Project, args: &Args, out: &mut Output) -> CommandResult {

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use serde_json::json;
 use windlass_app::context::CommandContext;
 use windlass_app::hook_switch::refuse_agent_caller;
-use windlass_app::web_access::Role;
+use windlass_app::web_access::ViewerRole;
 use windlass_app::{Failure, FailureCode, environment};
 use windlass_process::{RunControl, open_in_browser, signals};
 use windlass_web::{ServerOptions, TlsFiles, WebServer};
@@ -89,7 +89,7 @@ pub fn run_serve(context: &CommandContext, args: Args, out: &mut Output) -> Resu
         ServerOptions { address: args.listen, tls, behind_proxy: args.behind_proxy, hosts: args.host.clone() };
     let server = WebServer::bind(context, options)?;
     let url = server.url();
-    let link = server.access().create_login_link(&environment::user_name(), Role::Manage, LOGIN_LINK_MILLIS)?;
+    let link = server.access().create_login_link(&environment::user_name(), ViewerRole::Manage, LOGIN_LINK_MILLIS)?;
     let login = format!("{url}/#code={}", link.code.text());
     let (control, stop) = (RunControl::new(), server.stop_handle());
     let received = signals::install_handlers(&control, move |signal| {

@@ -8,7 +8,7 @@ use windlass_app::person::ConcernedSessions;
 use windlass_app::session_view::SessionView;
 use windlass_engine::{Authority, Command};
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -45,5 +45,5 @@ pub fn run_session_cancel(context: &CommandContext, args: &Args, out: &mut Outpu
         (false, true, false) => "ends after its current step",
         (false, false, _) => "has to end, but no process runs it: `windlass doctor --settle` ends it",
     };
-    out.print_line(format_args!("{} {}", out.paint(Tone::Strong, &session.name), out.paint(Tone::Plain, what)))
+    out.print_line(format_args!("{} {}", out.paint(TextTone::Strong, &session.name), out.paint(TextTone::Plain, what)))
 }

@@ -9,7 +9,7 @@ use windlass_engine::{CompletionMode, Event, EventRecord, EventType, Session, Se
 use windlass_store::EventFilter;
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -65,17 +65,17 @@ fn print_session_details(shown: &SessionDetails, out: &mut Output) -> CommandRes
     let session = &shown.seen.session;
     let (tone, words) = show::describe_session_state(&shown.seen);
     let why = shown.ending_reason().map(|why| format!(": {why}")).unwrap_or_default();
-    let title = out.paint(Tone::Strong, format!("session {}", session.name)).to_string();
+    let title = out.paint(TextTone::Strong, format!("session {}", session.name)).to_string();
     let words = text::fit_to_width(&format!("{words}{why}"), 200);
     out.print_line(format_args!("{title}  {}", out.paint(tone, words)))?;
     for (label, what) in shown.list_facts() {
         let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(16).max(20));
         let rows = text::wrap_to_width(&text::fit_to_width(&what, show::MAX_SHOWN_TEXT), room, room)
             .join("\n                ");
-        out.print_line(format_args!("  {}  {rows}", out.paint(Tone::Faint, text::pad_to_width(label, 12))))?;
+        out.print_line(format_args!("  {}  {rows}", out.paint(TextTone::Faint, text::pad_to_width(label, 12))))?;
     }
     if !shown.pending.is_empty() {
-        out.print_line(format_args!("\n{}", out.paint(Tone::Strong, "not yet delivered to the agent")))?;
+        out.print_line(format_args!("\n{}", out.paint(TextTone::Strong, "not yet delivered to the agent")))?;
         for (queued, seen) in &shown.pending {
             let seen = if *seen { " (the agent may have seen this)" } else { "" };
             let room = out.columns().map_or(200, |columns| columns.saturating_sub(2).max(20));
@@ -83,7 +83,7 @@ fn print_session_details(shown: &SessionDetails, out: &mut Output) -> CommandRes
             out.print_line(format_args!("  {said}"))?;
         }
     }
-    out.print_line(format_args!("\n{}", out.paint(Tone::Strong, "next")))?;
+    out.print_line(format_args!("\n{}", out.paint(TextTone::Strong, "next")))?;
     print_commands(&shown.next, out)
 }
 
@@ -92,7 +92,11 @@ fn print_commands(next: &[NextStep], out: &mut Output) -> CommandResult {
     let width = next.iter().map(|next| text::display_width(&next.shell_line())).max().unwrap_or(0);
     next.iter().try_for_each(|next| {
         let command = text::pad_to_width(&next.shell_line(), width);
-        out.print_line(format_args!("  {}  {}", out.paint(Tone::Name, command), out.paint(Tone::Faint, &next.purpose)))
+        out.print_line(format_args!(
+            "  {}  {}",
+            out.paint(TextTone::Name, command),
+            out.paint(TextTone::Faint, &next.purpose)
+        ))
     })
 }
 

@@ -10,7 +10,7 @@ use windlass_engine::{EventRecord, EventType, SessionName, WorkSource};
 use windlass_store::EventFilter;
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
@@ -49,31 +49,32 @@ pub fn run_session_list(context: &CommandContext, args: &Args, out: &mut Output)
         return listed.iter().try_for_each(|listed| out.print_json(&listed_session_to_json(listed)));
     }
     if listed.is_empty() {
-        return out.print_line(out.paint(Tone::Faint, "no sessions yet; `windlass run GOAL` starts one"));
+        return out.print_line(out.paint(TextTone::Faint, "no sessions yet; `windlass run GOAL` starts one"));
     }
     let names = listed.iter().map(|listed| listed.seen.session.name.as_str().len()).max().unwrap_or(0);
-    let words: Vec<(Tone, String)> = listed.iter().map(|listed| show::describe_session_state(&listed.seen)).collect();
+    let words: Vec<(TextTone, String)> =
+        listed.iter().map(|listed| show::describe_session_state(&listed.seen)).collect();
     let width = words.iter().map(|(_, word)| word.len()).max().unwrap_or(0);
     for (listed, (tone, word)) in listed.iter().zip(words) {
         print_session(listed, names, &out.paint(tone, text::pad_to_width(&word, width)).to_string(), out)?;
     }
     if more {
-        out.print_line(out.paint(Tone::Faint, "there are more; --all shows them"))?;
+        out.print_line(out.paint(TextTone::Faint, "there are more; --all shows them"))?;
     }
     Ok(())
 }
 
 fn print_session(listed: &ListedSession, names: usize, state: &str, out: &mut Output) -> CommandResult {
     let session = &listed.seen.session;
-    let name = out.paint(Tone::Strong, text::pad_to_width(session.name.as_str(), names)).to_string();
+    let name = out.paint(TextTone::Strong, text::pad_to_width(session.name.as_str(), names)).to_string();
     let at = show::format_short_moment(listed.started.envelope.timestamp, out);
     let iteration = format!("iteration {:>2}", session.iteration);
-    out.print_line(format_args!("{name}  {state}  {iteration}  {}", out.paint(Tone::Faint, at)))?;
+    out.print_line(format_args!("{name}  {state}  {iteration}  {}", out.paint(TextTone::Faint, at)))?;
     let task = session.task.map(|task| format!("{task} ")).unwrap_or_default();
     let goal = listed.goal.as_deref().unwrap_or(GRAPH_GOAL);
     let room = out.columns().unwrap_or(120).saturating_sub(2).max(20);
     let told = text::fit_to_width(&format!("{task}{goal}  ({})", session.agent), room);
-    out.print_line(format_args!("  {}", out.paint(Tone::Faint, told)))
+    out.print_line(format_args!("  {}", out.paint(TextTone::Faint, told)))
 }
 
 /// Collects sessions, newest first, and returns whether ended ones were left out.

@@ -20,7 +20,7 @@ use windlass_hooks::SecretMask;
 use windlass_store::{EventFilter, Store};
 use windlass_text as text;
 
-use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
+use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, TextTone};
 use crate::show;
 
 /// The interval at which `--follow` checks for a closed output. New events wake it at once.
@@ -52,7 +52,7 @@ pub struct Args {
 /// An entry of the printed log.
 struct SessionLogEntry {
     who: String,
-    tone: Tone,
+    tone: TextTone,
     /// The event, on one line.
     what: String,
     /// The spoken text, of any length.
@@ -220,7 +220,7 @@ fn show_log_entry(record: &EventRecord, entry: &SessionLogEntry, out: &mut Outpu
     let (beside, below) = (room(at.len() + 2), room(4));
     for (number, row) in text::wrap_to_width(&said, beside, below).into_iter().enumerate() {
         match number {
-            0 => out.print_line(format_args!("{}  {}", out.paint(Tone::Faint, &at), out.paint(entry.tone, row)))?,
+            0 => out.print_line(format_args!("{}  {}", out.paint(TextTone::Faint, &at), out.paint(entry.tone, row)))?,
             _ => out.print_line(format_args!("    {}", out.paint(entry.tone, row)))?,
         }
     }
@@ -239,41 +239,41 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEnt
         |who: &str, tone, what: String| SessionLogEntry { who: who.to_owned(), tone, what, text: None, record: None };
     let summary = || show::summarize_event(record);
     Some(match &record.envelope.event {
-        Event::SessionStarted(started) => entry("session", Tone::Strong, format!("started with {}", started.agent)),
-        Event::SessionResumed(resumed) => entry("session", Tone::Strong, format!("resumed by {}", resumed.owner)),
-        Event::SessionStopping(_) => entry("session", Tone::Warning, format!("ending, {}", summary())),
-        Event::SessionEnded(_) => entry("session", Tone::Strong, format!("ended, {}", summary())),
-        Event::IterationStarted(started) => entry("", Tone::Strong, format!("iteration {}", started.run.iteration)),
+        Event::SessionStarted(started) => entry("session", TextTone::Strong, format!("started with {}", started.agent)),
+        Event::SessionResumed(resumed) => entry("session", TextTone::Strong, format!("resumed by {}", resumed.owner)),
+        Event::SessionStopping(_) => entry("session", TextTone::Warning, format!("ending, {}", summary())),
+        Event::SessionEnded(_) => entry("session", TextTone::Strong, format!("ended, {}", summary())),
+        Event::IterationStarted(started) => entry("", TextTone::Strong, format!("iteration {}", started.run.iteration)),
         Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => {
-            entry("agent", Tone::Warning, "interrupted".to_owned())
+            entry("agent", TextTone::Warning, "interrupted".to_owned())
         }
-        Event::TurnStarted(_) => entry("agent", Tone::Name, format!("turn started, {}", summary())),
+        Event::TurnStarted(_) => entry("agent", TextTone::Name, format!("turn started, {}", summary())),
         Event::TurnFinished(finished) => {
             let text =
                 read_recorded_output(finished.record.as_deref(), records).unwrap_or_else(|| finished.output.clone());
-            let what = entry("agent", Tone::Name, "said".to_owned());
+            let what = entry("agent", TextTone::Name, "said".to_owned());
             SessionLogEntry { text: Some(text), record: finished.record.clone(), ..what }
         }
         Event::DeliveryFinished(finished) => {
-            SessionLogEntry { text: Some(finished.output.clone()), ..entry("agent", Tone::Name, "said".to_owned()) }
+            SessionLogEntry { text: Some(finished.output.clone()), ..entry("agent", TextTone::Name, "said".to_owned()) }
         }
         Event::IterationFailed(failed) => {
             // The record has the output up to the failure.
             let text = read_recorded_output(failed.record.as_deref(), records);
-            let what = entry("agent", Tone::Bad, format!("failed: {}", summary()));
+            let what = entry("agent", TextTone::Bad, format!("failed: {}", summary()));
             SessionLogEntry { text, record: failed.record.clone(), ..what }
         }
-        Event::DeliveryFailed(_) => entry("agent", Tone::Bad, format!("failed: {}", summary())),
-        Event::PromiseDetected(_) => entry("agent", Tone::Plain, format!("claims {}", summary())),
-        Event::GateDecided(_) => entry("gate", Tone::Plain, summary()),
+        Event::DeliveryFailed(_) => entry("agent", TextTone::Bad, format!("failed: {}", summary())),
+        Event::PromiseDetected(_) => entry("agent", TextTone::Plain, format!("claims {}", summary())),
+        Event::GateDecided(_) => entry("gate", TextTone::Plain, summary()),
         Event::GateAnswered(answered) => {
             let by = &record.envelope.metadata.triggered_by;
-            entry(by, Tone::Plain, format!("answers {}", show::describe_gate_answer(answered.answer)))
+            entry(by, TextTone::Plain, format!("answers {}", show::describe_gate_answer(answered.answer)))
         }
-        Event::IterationPostponed(_) => entry("agent", Tone::Warning, format!("rate limited, waits {}", summary())),
+        Event::IterationPostponed(_) => entry("agent", TextTone::Warning, format!("rate limited, waits {}", summary())),
         Event::HookStarted(started) => {
             let again = if started.attempt > 1 { format!(", attempt {}", started.attempt) } else { String::new() };
-            entry(&started.hook, Tone::Faint, format!("runs{again}"))
+            entry(&started.hook, TextTone::Faint, format!("runs{again}"))
         }
         Event::HookFinished(finished) => {
             let (tone, word) = show::describe_hook_outcome(finished.outcome);
@@ -290,11 +290,14 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEnt
                 MessageAuthor::Hook => "tells the agent",
                 MessageAuthor::Person | MessageAuthor::Agent | MessageAuthor::Windlass => "says",
             };
-            SessionLogEntry { text: Some(queued.text.clone()), ..entry(&queued.source, Tone::Plain, what.to_owned()) }
+            SessionLogEntry {
+                text: Some(queued.text.clone()),
+                ..entry(&queued.source, TextTone::Plain, what.to_owned())
+            }
         }
         Event::BridgeCalled(called) => {
             let caller = show::bridge::format_caller(&called.agent, &called.conversation);
-            entry(&caller, Tone::Plain, format!("calls at {}", show::bridge::format_call(called)))
+            entry(&caller, TextTone::Plain, format!("calls at {}", show::bridge::format_call(called)))
         }
         Event::BridgeAnswered(answered) => {
             let caller = show::bridge::format_caller(&answered.agent, &answered.conversation);
@@ -304,8 +307,10 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEnt
             let text = Some(said.join("\n")).filter(|said| !said.is_empty());
             SessionLogEntry { text, ..entry(&caller, tone, format!("is answered, {what}")) }
         }
-        Event::HookError(error) if error.effect.is_none() => entry(&error.hook_name, Tone::Bad, error.error.clone()),
-        Event::ActionError(error) => entry(&error.action_type, Tone::Bad, error.error.clone()),
+        Event::HookError(error) if error.effect.is_none() => {
+            entry(&error.hook_name, TextTone::Bad, error.error.clone())
+        }
+        Event::ActionError(error) => entry(&error.action_type, TextTone::Bad, error.error.clone()),
         _ => return None,
     })
 }

@@ -6,7 +6,7 @@ use windlass_config::DurationSetting;
 use windlass_engine::{Authority, Command, Event, OwnerName, TaskId};
 
 use super::details;
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,7 @@ pub fn run_task_claim(context: &CommandContext, args: Args, out: &mut Output) ->
     }
     let (owner, epoch) = (&claimed.owner, claimed.epoch);
     let until = claimed.until.map(|until| format!(" until {}", show::format_local_time(until))).unwrap_or_default();
-    out.print_line(out.paint(Tone::Faint, format_args!("held by {owner}{until}; its holder says --epoch {epoch}")))
+    out.print_line(out.paint(TextTone::Faint, format_args!("held by {owner}{until}; its holder says --epoch {epoch}")))
 }
 
 /// Returns the user's name, reduced to the characters of an owner name.

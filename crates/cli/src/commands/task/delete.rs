@@ -4,7 +4,7 @@ use serde_json::json;
 use windlass_app::context::CommandContext;
 use windlass_engine::{Command, DeletionMode, EventType, TaskId};
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
@@ -47,7 +47,7 @@ pub fn run_task_delete(context: &CommandContext, args: &Args, out: &mut Output) 
         out.print_json(&json!({"deleted": deleted}))?;
     } else {
         for id in deleted {
-            out.print_line(format_args!("{} {id}", out.paint(Tone::Bad, "deleted")))?;
+            out.print_line(format_args!("{} {id}", out.paint(TextTone::Bad, "deleted")))?;
         }
     }
     show::print_consequences(args.id, &records, out)

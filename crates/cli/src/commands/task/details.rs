@@ -6,7 +6,7 @@ use windlass_engine::{EventRecord, Seq, Task, TaskId, TaskState};
 use windlass_text as text;
 use windlass_tools::TaskGetReport;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 use windlass_app::why::drive_details;
 
@@ -47,14 +47,14 @@ pub fn run_task_show(context: &CommandContext, args: &Args, out: &mut Output) ->
     for (label, value) in list_task_details(&task, driven, next) {
         out.print_line(format_args!(
             "  {}  {}",
-            out.paint(Tone::Faint, text::pad_to_width(label, 12)),
+            out.paint(TextTone::Faint, text::pad_to_width(label, 12)),
             text::clean_line(&value)
         ))?;
     }
     for note in load_task_notes(&opened, &task)? {
         out.print_line(format_args!(
             "  {}  {}",
-            out.paint(Tone::Faint, text::pad_to_width("note", 12)),
+            out.paint(TextTone::Faint, text::pad_to_width("note", 12)),
             text::clean_line(&note)
         ))?;
     }
@@ -62,11 +62,11 @@ pub fn run_task_show(context: &CommandContext, args: &Args, out: &mut Output) ->
         let (from, kind, to) = (edge.from_id, edge.kind, edge.to_id);
         out.print_line(format_args!(
             "  {}  {from} {kind} {to}",
-            out.paint(Tone::Faint, text::pad_to_width("edge", 12))
+            out.paint(TextTone::Faint, text::pad_to_width("edge", 12))
         ))?;
     }
     if let Some(result) = task.result.as_ref().filter(|result| result.contains('\n')) {
-        out.print_line(format_args!("  {}\n\n{}", out.paint(Tone::Faint, "result"), text::clean_lines(result)))?;
+        out.print_line(format_args!("  {}\n\n{}", out.paint(TextTone::Faint, "result"), text::clean_lines(result)))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use windlass_app::context::CommandContext;
 use windlass_engine::{Authority, Command, EdgeKind, TaskId};
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,7 @@ fn change_edge(
             (false, true) => " (taken away)",
             (true, true) => "",
         };
-        out.print_line(format_args!("{from} {kind} {to}{}", out.paint(Tone::Faint, note)))?;
+        out.print_line(format_args!("{from} {kind} {to}{}", out.paint(TextTone::Faint, note)))?;
     }
     // Both tasks of the edge may have changed, so no task is left out of the consequences.
     show::print_all_consequences(&records, out)

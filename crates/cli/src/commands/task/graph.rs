@@ -12,7 +12,7 @@ use windlass_engine::{Seq, Task, TaskEdge, TaskId, TaskState};
 use windlass_store::TaskFilter;
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,7 @@ pub fn run_task_graph(context: &CommandContext, args: &Args, out: &mut Output) -
                 Seq::START => "no tasks; `windlass task add GOAL` makes one",
                 _ => "nothing is left to draw",
             };
-            out.print_line(out.paint(Tone::Faint, nothing))
+            out.print_line(out.paint(TextTone::Faint, nothing))
         }
         GraphFormat::Text => graph.print_tree(out),
         GraphFormat::Dot => out.print_line(graph.render_dot().trim_end()),
@@ -148,7 +148,7 @@ impl TaskGraph {
             }
         }
         for edge in self.edges.iter().filter(|edge| edge.waiting_pair().is_none()) {
-            out.print_line(out.paint(Tone::Faint, format_args!("{} {} {}", edge.from_id, edge.kind, edge.to_id)))?;
+            out.print_line(out.paint(TextTone::Faint, format_args!("{} {} {}", edge.from_id, edge.kind, edge.to_id)))?;
         }
         Ok(())
     }
@@ -161,11 +161,14 @@ impl TaskGraph {
         let used = text::display_width(&lines) + id.len() + task.state.name().len() + note.len() + 4;
         let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used).max(10));
         let (tone, goal) = match part {
-            TreeBranchPart::Whole | TreeBranchPart::Continued => (Tone::Plain, text::fit_to_width(&task.goal, room)),
-            TreeBranchPart::Repeated => (Tone::Faint, "(see above)".to_owned()),
+            TreeBranchPart::Whole | TreeBranchPart::Continued => {
+                (TextTone::Plain, text::fit_to_width(&task.goal, room))
+            }
+            TreeBranchPart::Repeated => (TextTone::Faint, "(see above)".to_owned()),
         };
-        let (lines, goal, note) = (out.paint(Tone::Faint, lines), out.paint(tone, goal), out.paint(Tone::Faint, note));
-        let (id, state) = (out.paint(Tone::Strong, id), out.paint(show::state_tone(task.state), task.state));
+        let (lines, goal, note) =
+            (out.paint(TextTone::Faint, lines), out.paint(tone, goal), out.paint(TextTone::Faint, note));
+        let (id, state) = (out.paint(TextTone::Strong, id), out.paint(show::state_tone(task.state), task.state));
         out.print_line(format_args!("{lines}{id}  {state}  {goal}{note}"))
     }
 

@@ -9,7 +9,7 @@ use windlass_app::{environment, execution, hints};
 use windlass_engine::{Refusal, Seq, TaskId, TaskState, WorkspaceMode};
 use windlass_store::TaskFilter;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
@@ -95,7 +95,7 @@ pub fn run_task_list(context: &CommandContext, args: TaskListArgs, out: &mut Out
             _ if narrowed => "no such tasks",
             _ => "nothing is open; --all shows completed and deleted tasks too",
         };
-        return out.print_line(out.paint(Tone::Faint, nothing));
+        return out.print_line(out.paint(TextTone::Faint, nothing));
     }
     show::print_task_table(&tasks, out)
 }
@@ -128,11 +128,11 @@ pub fn run_task_ready(context: &CommandContext, args: &TaskReadyArgs, out: &mut 
         return tasks.iter().try_for_each(|task| out.print_json(task));
     }
     if tasks.is_empty() {
-        return out.print_line(out.paint(Tone::Faint, "nothing is ready"));
+        return out.print_line(out.paint(TextTone::Faint, "nothing is ready"));
     }
     show::print_task_table(&tasks, out)?;
     if more {
-        out.print_line(out.paint(Tone::Faint, "there are more; --limit shows them"))?;
+        out.print_line(out.paint(TextTone::Faint, "there are more; --limit shows them"))?;
     }
     Ok(())
 }

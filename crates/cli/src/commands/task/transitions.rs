@@ -10,7 +10,7 @@ use windlass_engine::{Command, EngineLimits, EventType};
 
 use super::{TaskSubject, details};
 use crate::commands::input::read_bytes;
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 fn run_transition(
     context: &CommandContext,
@@ -22,14 +22,16 @@ fn run_transition(
     let records = opened.execute_command(command, subject.authority())?;
     details::show_task_result(&opened, subject.id, &records, out)?;
     if !out.is_json() && records.iter().any(|record| record.kind() == EventType::CompletionClaimed) {
-        out.print_line(out.paint(Tone::Faint, "recorded as a claim: the runner completes the task after its gates"))?;
+        out.print_line(
+            out.paint(TextTone::Faint, "recorded as a claim: the runner completes the task after its gates"),
+        )?;
     }
     let task = opened.require_task(subject.id)?;
     if !out.is_json()
         && let Some(branch) = find_branch_without_change(&opened, &task)
     {
         let told = format!("no change was opened: what was done is on the branch {branch}, in its worktree");
-        out.print_line(out.paint(Tone::Faint, told))?;
+        out.print_line(out.paint(TextTone::Faint, told))?;
     }
     Ok(())
 }

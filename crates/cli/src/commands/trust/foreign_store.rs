@@ -26,7 +26,7 @@ impl ForeignStore {
     }
 
     pub fn print_holdings(&self, out: &mut Output) -> CommandResult {
-        out.print_line(out.paint(Tone::Warning, "Its store was not made on this machine, or was replaced."))?;
+        out.print_line(out.paint(TextTone::Warning, "Its store was not made on this machine, or was replaced."))?;
         if !self.tracked.is_empty() {
             let files = self.tracked.join(", ");
             out.print_line(format_args!("It came with the repository: git tracks {}.", text::clean_line(&files)))?;

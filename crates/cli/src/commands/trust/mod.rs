@@ -24,7 +24,7 @@ use self::foreign_store::ForeignStore;
 use self::holdings::StoreHolding;
 use self::runnable_workflow::RunnableWorkflow;
 use crate::commands::{self, confirmation};
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -137,9 +137,9 @@ fn effect_to_json(effect: &ConfiguredEffect) -> Value {
 fn describe_trust(project: &Project, config: &Config, state: TrustState, out: &mut Output) -> CommandResult {
     let root = project.root.to_string_lossy();
     let (tone, sentence) = match state {
-        TrustState::Trusted => (Tone::Good, "trusted"),
-        TrustState::Changed => (Tone::Warning, "changed since it was trusted"),
-        TrustState::Never => (Tone::Warning, "never trusted"),
+        TrustState::Trusted => (TextTone::Good, "trusted"),
+        TrustState::Changed => (TextTone::Warning, "changed since it was trusted"),
+        TrustState::Never => (TextTone::Warning, "never trusted"),
     };
     out.print_line(format_args!("{}  {}", text::clean_line(&root), out.paint(tone, sentence)))?;
     let effects = config.list_effects();
@@ -153,8 +153,8 @@ fn describe_trust(project: &Project, config: &Config, state: TrustState, out: &m
         let line = effect.line.map(|line| format!(" (line {line})")).unwrap_or_default();
         out.print_line(format_args!(
             "  {}{}",
-            out.paint(Tone::Name, text::clean_line(&title)),
-            out.paint(Tone::Faint, line)
+            out.paint(TextTone::Name, text::clean_line(&title)),
+            out.paint(TextTone::Faint, line)
         ))?;
         // The text is not cut, because a person has to judge all of it.
         out.print_line(format_args!("      {}", text::clean_line(&effect.what)))?;

@@ -34,16 +34,16 @@ impl RunnableWorkflow {
 
     pub fn print_workflow(&self, out: &mut Output) -> CommandResult {
         let path = text::clean_line(&self.path);
-        let label = out.paint(Tone::Name, "workflows");
+        let label = out.paint(TextTone::Name, "workflows");
         match &self.what {
             Ok(defined) => {
                 let whose = if defined.file.is_some() { "" } else { "  (built-in)" };
-                out.print_line(format_args!("  {label} {path}{}", out.paint(Tone::Faint, whose)))?;
+                out.print_line(format_args!("  {label} {path}{}", out.paint(TextTone::Faint, whose)))?;
                 commands::workflow::print_steps(defined, 6, out)
             }
             Err(None) => out.print_line(format_args!("  {label} {path}  (no workflow: nothing of it runs)")),
             Err(Some(failure)) => {
-                let wrong = out.paint(Tone::Bad, "wrong, and nothing of it runs");
+                let wrong = out.paint(TextTone::Bad, "wrong, and nothing of it runs");
                 out.print_line(format_args!("  {label} {path}  {wrong}: {}", text::clean_line(&failure.message)))
             }
         }

@@ -7,7 +7,7 @@ use windlass_app::event_text::drive;
 use windlass_app::why::{WhyFact, WhyReport};
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 const MAX_SUMMARY_LINES: usize = 40;
@@ -49,7 +49,7 @@ pub fn print_report(report: &WhyReport, length: ReportLength, out: &mut Output) 
     let mut body = Vec::new();
     for at in first..facts.len() {
         let heading = if at == first { find_heading(facts[at], None) } else { heading(at) };
-        body.extend(heading.map(|heading| out.paint(Tone::Strong, heading).to_string()));
+        body.extend(heading.map(|heading| out.paint(TextTone::Strong, heading).to_string()));
         body.extend(rows[at].iter().cloned());
     }
     if !body.is_empty() {
@@ -73,7 +73,7 @@ fn render_head(report: &WhyReport, is_full: bool, out: &Output) -> Vec<String> {
     let (tone, state) = &report.state;
     let mut rows = render_text(state, text::display_width(&title) + 2, 2, is_full, out);
     rows.iter_mut().for_each(|row| *row = format!("  {}", out.paint(*tone, &*row)));
-    rows[0] = format!("{}{}", out.paint(Tone::Strong, &title), rows[0]);
+    rows[0] = format!("{}{}", out.paint(TextTone::Strong, &title), rows[0]);
     rows.extend(report.about.iter().flat_map(|(label, what)| render_label(label, what, is_full, out)));
     if !is_full && rows.len() > MAX_HEAD_LINES {
         let more = rows.len() - MAX_HEAD_LINES + 1;
@@ -94,7 +94,7 @@ fn render_fact(fact: &WhyFact, is_full: bool, out: &Output) -> Vec<String> {
     let sentence = fact.full_sentence();
     let sentence = if is_full { sentence } else { text::fit_to_width(&sentence, MAX_TEXT_COLUMNS) };
     let mut rows = show::format_event_rows(&fact.record, fact.tone, &sentence, EVIDENCE_INDENT, out);
-    let mut add = |tone: Tone, what: &str| {
+    let mut add = |tone: TextTone, what: &str| {
         let lines = render_text(what, EVIDENCE_INDENT, EVIDENCE_INDENT + 2, is_full, out);
         for (number, line) in lines.iter().enumerate() {
             let indent = if number == 0 { EVIDENCE_INDENT } else { EVIDENCE_INDENT + 2 };
@@ -102,11 +102,11 @@ fn render_fact(fact: &WhyFact, is_full: bool, out: &Output) -> Vec<String> {
         }
     };
     let shown = if is_full { &fact.evidence } else { fact.evidence_excerpt() };
-    shown.iter().for_each(|line| add(Tone::Plain, &format!("| {line}")));
+    shown.iter().for_each(|line| add(TextTone::Plain, &format!("| {line}")));
     if !shown.is_empty() && shown.len() < fact.evidence.len() {
-        add(Tone::Faint, &drive::format_count(fact.evidence.len() - shown.len(), "more line", "more lines"));
+        add(TextTone::Faint, &drive::format_count(fact.evidence.len() - shown.len(), "more line", "more lines"));
     }
-    fact.details.iter().for_each(|detail| add(Tone::Faint, detail));
+    fact.details.iter().for_each(|detail| add(TextTone::Faint, detail));
     rows
 }
 
@@ -115,7 +115,7 @@ fn render_label(label: &str, what: &str, is_full: bool, out: &Output) -> Vec<Str
     let rows = render_text(what, 16, 16, is_full, out).into_iter().enumerate();
     rows.map(|(number, row)| {
         let label = if number == 0 { label } else { "" };
-        format!("  {}  {row}", out.paint(Tone::Faint, text::pad_to_width(label, 12)))
+        format!("  {}  {row}", out.paint(TextTone::Faint, text::pad_to_width(label, 12)))
     })
     .collect()
 }

@@ -7,7 +7,7 @@ use windlass_app::workflows::describe_reason;
 use windlass_config::workflow::WorkflowLibrary;
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -44,12 +44,12 @@ pub fn run_workflow_list(context: &CommandContext, _: &Args, out: &mut Output) -
         let steps = show::workflow::format_step_count(u32::try_from(workflow.steps.len()).unwrap_or(u32::MAX));
         let whose = if defined.file.is_some() { "" } else { "  (built-in)" };
         let name = workflow.name.as_deref().map(|name| format!("  {}", text::clean_line(name))).unwrap_or_default();
-        let id = out.paint(Tone::Strong, text::pad_to_width(&workflow.id, ids));
-        out.print_line(format_args!("{id}  {steps}{name}{}", out.paint(Tone::Faint, whose)))
+        let id = out.paint(TextTone::Strong, text::pad_to_width(&workflow.id, ids));
+        out.print_line(format_args!("{id}  {steps}{name}{}", out.paint(TextTone::Faint, whose)))
     })?;
     known.unusable.iter().try_for_each(|unusable| {
-        let id = out.paint(Tone::Strong, text::pad_to_width(&text::clean_line(&unusable.id), ids));
-        let wrong = out.paint(Tone::Bad, "wrong");
+        let id = out.paint(TextTone::Strong, text::pad_to_width(&text::clean_line(&unusable.id), ids));
+        let wrong = out.paint(TextTone::Bad, "wrong");
         out.print_line(format_args!("{id}  {wrong}: {}", text::clean_line(&describe_reason(unusable))))
     })
 }

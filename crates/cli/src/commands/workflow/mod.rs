@@ -11,7 +11,7 @@ use windlass_app::{Failure, FailureCode};
 use windlass_config::workflow::WorkflowDefinition;
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
@@ -49,7 +49,7 @@ fn find_optional_project(context: &CommandContext) -> Result<Option<Project>, Fa
 pub fn print_steps(defined: &WorkflowDefinition, indent: usize, out: &mut Output) -> CommandResult {
     for row in crate::show::workflow::build_step_rows(defined) {
         let indent = indent + 2 * row.depth;
-        let id = out.paint(Tone::Name, text::clean_line(&row.id));
+        let id = out.paint(TextTone::Name, text::clean_line(&row.id));
         out.print_line(format_args!("{:indent$}{id}  {}", "", text::clean_line(&row.what)))?;
         for line in &row.does {
             // The text is not cut, because a person has to judge all of it.

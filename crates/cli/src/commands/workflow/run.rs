@@ -11,7 +11,7 @@ use windlass_engine::{Event, EventRecord, TaskId};
 use windlass_text as text;
 
 use crate::commands::input::read_bytes;
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 /// The largest context file.
@@ -86,7 +86,7 @@ fn show_step_event(record: &EventRecord, took: Duration, out: &mut Output) -> Co
             out.print_json(result)?;
             continue;
         }
-        let word = if result.success { out.paint(Tone::Good, "ok") } else { out.paint(Tone::Bad, "failed") };
+        let word = if result.success { out.paint(TextTone::Good, "ok") } else { out.paint(TextTone::Bad, "failed") };
         let said = match (&result.error, &result.data) {
             (Some(error), _) => format!(": {}", text::clean_line(error)),
             (None, Some(data)) if data["taskId"].is_string() => {
@@ -94,7 +94,10 @@ fn show_step_event(record: &EventRecord, took: Duration, out: &mut Output) -> Co
             }
             _ => String::new(),
         };
-        out.print_line(format_args!("  {}  {word}{said}", out.paint(Tone::Name, text::clean_line(&result.step_id))))?;
+        out.print_line(format_args!(
+            "  {}  {word}{said}",
+            out.paint(TextTone::Name, text::clean_line(&result.step_id))
+        ))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use windlass_app::context::CommandContext;
 use windlass_app::workflows;
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -35,11 +35,11 @@ pub fn run_workflow_show(context: &CommandContext, args: &Args, out: &mut Output
         }));
     }
     let name = workflow.name.as_deref().map(|name| format!("  {}", text::clean_line(name))).unwrap_or_default();
-    out.print_line(format_args!("{}{name}", out.paint(Tone::Strong, &workflow.id)))?;
+    out.print_line(format_args!("{}{name}", out.paint(TextTone::Strong, &workflow.id)))?;
     if let Some(description) = &workflow.description {
         out.print_line(format_args!("  {}", text::clean_line(description.trim())))?;
     }
     let file = defined.file.as_ref().map_or("built-in".to_owned(), |file| file.display().to_string());
-    out.print_line(format_args!("  {}\n", out.paint(Tone::Faint, text::clean_line(&file))))?;
+    out.print_line(format_args!("  {}\n", out.paint(TextTone::Faint, text::clean_line(&file))))?;
     super::print_steps(&defined, 0, out)
 }

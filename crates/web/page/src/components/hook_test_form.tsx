@@ -3,11 +3,11 @@
 import { useState } from "preact/hooks";
 
 import { ApiError, pathSegment, postJson, toApiError } from "../api_client";
-import type { HookSummary, HookTestReport, Tone } from "../api_types";
+import type { HookSummary, HookTestReport, TextTone } from "../api_types";
 import { spellOut } from "../formats";
 import { Badge, BacktickText, Button, ErrorNotice, OutputBlock } from "./index";
 
-const OUTCOME_TONES: Record<string, Tone> = {
+const OUTCOME_TONES: Record<string, TextTone> = {
   success: "good",
   skip: "faint",
   block: "warning",

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 
-import type { LabelledText, Tone } from "../api_types";
+import type { LabelledText, TextTone } from "../api_types";
 import { formatCount } from "../formats";
 import { Link, useScreenTitle } from "../router";
 import { Button } from "./button";
@@ -49,7 +49,7 @@ interface PanelProps {
   title?: ComponentChildren;
   count?: number;
   actions?: ComponentChildren;
-  tone?: Tone;
+  tone?: TextTone;
   class?: string;
   children: ComponentChildren;
 }

@@ -2,11 +2,11 @@
 
 import type { ComponentChildren } from "preact";
 
-import type { Tone } from "../api_types";
+import type { TextTone } from "../api_types";
 import { spellOut } from "../formats";
 
 interface ToneProps {
-  tone: Tone;
+  tone: TextTone;
   children: ComponentChildren;
 }
 
@@ -15,7 +15,7 @@ export function ToneText({ tone, children }: ToneProps) {
 }
 
 /** Draws a check for good, a triangle for a warning, a cross for bad, a dot for work in progress, else a ring. */
-export function ToneShape({ tone }: { tone: Tone }) {
+export function ToneShape({ tone }: { tone: TextTone }) {
   return (
     <svg class={`tone-shape tone-${tone}`} viewBox="0 0 16 16" width="12" height="12" aria-hidden="true" focusable="false">
       <ShapePath tone={tone} />
@@ -23,7 +23,7 @@ export function ToneShape({ tone }: { tone: Tone }) {
   );
 }
 
-function ShapePath({ tone }: { tone: Tone }) {
+function ShapePath({ tone }: { tone: TextTone }) {
   const line = { fill: "none", stroke: "currentColor", "stroke-width": 2.4, "stroke-linecap": "round" } as const;
   switch (tone) {
     case "good":

@@ -1,7 +1,7 @@
 // Something that waits for a person, with its evidence and its answers.
 
 import { postJson } from "../api_client";
-import type { Tone, WaitingItem, WaitingKind } from "../api_types";
+import type { TextTone, WaitingItem, WaitingKind } from "../api_types";
 import { Link } from "../router";
 import { mayAnswer } from "../viewer";
 import { AnswerForm } from "./answer_form";
@@ -11,7 +11,7 @@ import { RelativeTime } from "./time";
 import { Badge } from "./tone";
 import { VisibleText } from "./visible_text";
 
-const KIND_TEXTS: Record<WaitingKind, { tone: Tone; text: string }> = {
+const KIND_TEXTS: Record<WaitingKind, { tone: TextTone; text: string }> = {
   gate_question: { tone: "warning", text: "question" },
   blocked_task: { tone: "bad", text: "blocked" },
   failed_task: { tone: "bad", text: "failed" },

@@ -13,7 +13,7 @@ use windlass_config::import::{
 use windlass_text as text;
 
 use crate::commands::confirmation;
-use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
+use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, TextTone};
 
 /// The hooks of a foreign file, and the additions to the configuration that they lead to.
 pub struct ImportFindings<'a> {
@@ -93,7 +93,7 @@ impl ImportFindings<'_> {
         let left_out = self.collect_left_out();
         if !left_out.is_empty() {
             out.print_line("")?;
-            out.print_line(out.paint(Tone::Warning, "left out:"))?;
+            out.print_line(out.paint(TextTone::Warning, "left out:"))?;
         }
         for remark in left_out {
             out.print_line(format_args!("  {}", text::clean_line(&format_remark(remark))))?;
@@ -103,7 +103,7 @@ impl ImportFindings<'_> {
             out.print_line("")?;
         }
         notes.iter().try_for_each(|note| {
-            out.print_line(format_args!("{}: {}", out.paint(Tone::Faint, "note"), text::clean_line(note)))
+            out.print_line(format_args!("{}: {}", out.paint(TextTone::Faint, "note"), text::clean_line(note)))
         })?;
         Ok(())
     }
@@ -170,7 +170,11 @@ impl ImportFindings<'_> {
         };
         let file = self.config.file().to_string_lossy().into_owned();
         if !self.additions.adds_nothing() {
-            out.print_line(format_args!("{} to {}: {count}", out.paint(Tone::Good, "added"), text::clean_line(&file)))?;
+            out.print_line(format_args!(
+                "{} to {}: {count}",
+                out.paint(TextTone::Good, "added"),
+                text::clean_line(&file)
+            ))?;
         }
         let hooks = match self.additions.changes.len() {
             0 => None,
@@ -180,7 +184,7 @@ impl ImportFindings<'_> {
         if let Some(hooks) = hooks {
             out.print_line(format_args!(
                 "{} in {}: {hooks}",
-                out.paint(Tone::Good, "changed"),
+                out.paint(TextTone::Good, "changed"),
                 text::clean_line(&file)
             ))?;
         }

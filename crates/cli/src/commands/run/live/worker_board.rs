@@ -6,7 +6,7 @@ use windlass_app::run::workers::PoolProgress;
 use windlass_text as text;
 
 use super::area::{StatusArea, TerminalRow};
-use crate::output::{Palette, Tone};
+use crate::output::{Palette, TextTone};
 
 /// Renders the area for a terminal of this size.
 pub fn render_board(
@@ -28,7 +28,7 @@ pub fn render_board(
     let mut rows = vec![all.render_totals_row(&totals, at, width, palette)];
     rows.extend(
         all.end_hint()
-            .map(|quicker| TerminalRow::new(palette, &[(Tone::Warning, &text::fit_to_width(quicker, width))])),
+            .map(|quicker| TerminalRow::new(palette, &[(TextTone::Warning, &text::fit_to_width(quicker, width))])),
     );
     let room = height.saturating_sub(rows.len());
     let shown = if seats.len() > room { room.saturating_sub(1) } else { seats.len() };
@@ -37,7 +37,7 @@ pub fn render_board(
     );
     if shown < seats.len() {
         let more = text::fit_to_width(&format!("    and {} more", seats.len() - shown), width);
-        rows.push(TerminalRow::new(palette, &[(Tone::Faint, &more)]));
+        rows.push(TerminalRow::new(palette, &[(TextTone::Faint, &more)]));
     }
     rows.truncate(height);
     rows

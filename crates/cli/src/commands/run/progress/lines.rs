@@ -9,10 +9,10 @@ use crate::commands::session::LIVE_OUTPUT_TYPE;
 
 impl ProgressPrinter<'_> {
     pub(super) fn print_heading(&mut self, label: &str, what: &str) -> CommandResult {
-        self.print_labelled((Tone::Strong, label), what)
+        self.print_labelled((TextTone::Strong, label), what)
     }
 
-    pub(super) fn print_labelled(&mut self, (tone, label): (Tone, &str), what: &str) -> CommandResult {
+    pub(super) fn print_labelled(&mut self, (tone, label): (TextTone, &str), what: &str) -> CommandResult {
         let rows = self.wrap_rows(what, text::display_width(label) + 1, 2);
         for (number, row) in rows.iter().enumerate() {
             match number {
@@ -25,10 +25,10 @@ impl ProgressPrinter<'_> {
 
     /// Notes that a turn has left processes behind.
     pub(super) fn show_left_behind(&mut self, leaky: bool) -> CommandResult {
-        if leaky { self.print_detail(Tone::Faint, LEFTOVER_PROCESSES_NOTE) } else { Ok(()) }
+        if leaky { self.print_detail(TextTone::Faint, LEFTOVER_PROCESSES_NOTE) } else { Ok(()) }
     }
 
-    pub(super) fn print_detail(&mut self, tone: Tone, what: &str) -> CommandResult {
+    pub(super) fn print_detail(&mut self, tone: TextTone, what: &str) -> CommandResult {
         let rows = self.wrap_rows(what, 2, 4);
         rows.iter().enumerate().try_for_each(|(number, row)| {
             let indent = if number == 0 { "  " } else { "    " };
@@ -61,7 +61,7 @@ impl ProgressPrinter<'_> {
         }
         self.wrap_rows(&text::clean_line(&line), 4, 4)
             .iter()
-            .try_for_each(|row| self.print_line(format!("  {} {row}", self.out.palette().paint(Tone::Faint, "|"))))
+            .try_for_each(|row| self.print_line(format!("  {} {row}", self.out.palette().paint(TextTone::Faint, "|"))))
     }
 
     /// Wraps a text at the width of the terminal. `before` is the width in front of the first row, `before_others` of the others.
@@ -79,7 +79,7 @@ impl ProgressPrinter<'_> {
 
     pub(super) fn print_line(&mut self, line: String) -> CommandResult {
         let line = match &self.task_label {
-            Some(about) => format!("{} {line}", self.out.palette().paint(Tone::Faint, about)),
+            Some(about) => format!("{} {line}", self.out.palette().paint(TextTone::Faint, about)),
             None => line,
         };
         match &self.view {

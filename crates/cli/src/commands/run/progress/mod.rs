@@ -15,7 +15,7 @@ use windlass_text::{self as text, LineSplitter};
 use super::live::{ViewHandle, update_view};
 use super::notices;
 use super::sink::ProgressSink;
-use crate::output::{CommandResult, EarlyExit, Tone};
+use crate::output::{CommandResult, EarlyExit, TextTone};
 use crate::show;
 
 /// An observer that prints the events of a session.
@@ -65,10 +65,10 @@ impl SessionObserver for ProgressPrinter<'_> {
                 self.print_heading("task", &format!("{}  {}", task.id, task.goal))
             }
             RunnerEvent::Note(words) if !self.out.is_json() => {
-                self.print_detail(Tone::Warning, &format!("note: {words}"))
+                self.print_detail(TextTone::Warning, &format!("note: {words}"))
             }
             RunnerEvent::Queueing if !self.out.is_json() => {
-                self.print_detail(Tone::Plain, show::pipeline::QUEUEING_NOTICE)
+                self.print_detail(TextTone::Plain, show::pipeline::QUEUEING_NOTICE)
             }
             _ => Ok(()),
         });
@@ -111,7 +111,7 @@ impl<'o> ProgressPrinter<'o> {
             Event::TurnFinished(finished) => {
                 self.show_agent_answer(&finished.output)?;
                 if finished.unchanged {
-                    self.print_detail(Tone::Faint, "no file has changed since the previous turn")?;
+                    self.print_detail(TextTone::Faint, "no file has changed since the previous turn")?;
                 }
                 self.show_left_behind(finished.leaky)
             }
@@ -126,7 +126,7 @@ impl<'o> ProgressPrinter<'o> {
                     Promise::Blocked => "the agent says that it is blocked",
                     Promise::Escalate => "the agent asks for a person",
                 };
-                self.print_detail(Tone::Plain, says)
+                self.print_detail(TextTone::Plain, says)
             }
             // A machine without a desktop notifier is not worth a line.
             Event::HookFinished(finished) if is_idle_notice(finished) => Ok(()),
@@ -134,44 +134,47 @@ impl<'o> ProgressPrinter<'o> {
             Event::HookFinished(finished) if finished.outcome == HookOutcome::Again => Ok(()),
             Event::HookFinished(finished) => self.show_hook_result(finished),
             Event::FeedbackQueued(queued) if !queued.voice.is_hook() => {
-                self.print_detail(Tone::Name, &format!("{} says: {}", queued.source, queued.text.trim()))
+                self.print_detail(TextTone::Name, &format!("{} says: {}", queued.source, queued.text.trim()))
             }
             // The end of its run has shown the error.
             Event::HookError(failed) if failed.effect.is_some() => Ok(()),
             Event::HookError(failed) => {
-                self.print_detail(Tone::Bad, &format!("{} failed: {}", failed.hook_name, failed.error))
+                self.print_detail(TextTone::Bad, &format!("{} failed: {}", failed.hook_name, failed.error))
             }
-            Event::ActionError(failed) => {
-                self.print_detail(Tone::Bad, &format!("cannot carry out `{}`: {}", failed.action_type, failed.error))
-            }
+            Event::ActionError(failed) => self
+                .print_detail(TextTone::Bad, &format!("cannot carry out `{}`: {}", failed.action_type, failed.error)),
             // The agent itself has asked for a person, and the gate does not change that.
             Event::GateDecided(_) if matches!(self.promise, Some(Promise::Blocked | Promise::Escalate)) => Ok(()),
             Event::GateDecided(decided) => match notices::format_gate_notice(decided, self.at_limit) {
-                Some(notice) => self.print_detail(Tone::Warning, &notice),
+                Some(notice) => self.print_detail(TextTone::Warning, &notice),
                 None => Ok(()),
             },
             Event::GateAnswered(answered) => {
                 let by = &record.envelope.metadata.triggered_by;
-                self.print_detail(Tone::Plain, &format!("{by} answers {}", show::describe_gate_answer(answered.answer)))
+                self.print_detail(
+                    TextTone::Plain,
+                    &format!("{by} answers {}", show::describe_gate_answer(answered.answer)),
+                )
             }
             Event::IterationPostponed(postponed) => {
                 let notice = notices::format_wait_notice(postponed, record.envelope.timestamp);
-                self.print_detail(Tone::Warning, &notice)
+                self.print_detail(TextTone::Warning, &notice)
             }
             Event::IterationFailed(payload::IterationFailed { error, fault, leaky, .. })
             | Event::DeliveryFailed(payload::DeliveryFailed { error, fault, leaky, .. }) => {
-                self.print_detail(Tone::Bad, &format!("{} failed: {error}", failed_turn_name(record)))?;
+                self.print_detail(TextTone::Bad, &format!("{} failed: {error}", failed_turn_name(record)))?;
                 self.show_left_behind(*leaky)?;
                 if let Some(remedy) = fault.suggested_remedy() {
-                    self.print_detail(Tone::Faint, &format!("hint: {remedy}"))?;
+                    self.print_detail(TextTone::Faint, &format!("hint: {remedy}"))?;
                 }
-                notices::format_retry_notice(record).map_or(Ok(()), |notice| self.print_detail(Tone::Warning, &notice))
+                notices::format_retry_notice(record)
+                    .map_or(Ok(()), |notice| self.print_detail(TextTone::Warning, &notice))
             }
             Event::SessionStopping(stopping) => self.show_session_stopping(stopping),
             // The event before it has shown that the session ends.
             Event::IterationInterrupted(_) if self.is_stopping => Ok(()),
             Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => {
-                self.print_detail(Tone::Warning, "turn interrupted")
+                self.print_detail(TextTone::Warning, "turn interrupted")
             }
             Event::SessionEnded(ended) => self.show_session_end(record, ended),
             // `RunnerEvent::TaskClaimed` shows the task with its goal.
@@ -196,7 +199,7 @@ impl<'o> ProgressPrinter<'o> {
             most => format!("{most} iterations"),
         };
         self.print_heading("session", &session_name(record))?;
-        self.print_detail(Tone::Faint, &format!("{agent}, at most {most}"))?;
+        self.print_detail(TextTone::Faint, &format!("{agent}, at most {most}"))?;
         self.show_directory()
     }
 
@@ -208,7 +211,7 @@ impl<'o> ProgressPrinter<'o> {
             SessionEndKind::Error => Ok(()),
             // The person who pressed a key has seen a note and the live view.
             _ if why.is_empty() && self.view.is_some() => Ok(()),
-            _ => self.print_detail(Tone::Warning, &format!("ending{why}")),
+            _ => self.print_detail(TextTone::Warning, &format!("ending{why}")),
         }
     }
 
@@ -218,8 +221,8 @@ impl<'o> ProgressPrinter<'o> {
             return Ok(());
         }
         match last_line_without_claim(output) {
-            Some(last) => self.print_detail(Tone::Plain, &format!("agent: {last}")),
-            None if output.trim().is_empty() => self.print_detail(Tone::Faint, "the agent said nothing"),
+            Some(last) => self.print_detail(TextTone::Plain, &format!("agent: {last}")),
+            None if output.trim().is_empty() => self.print_detail(TextTone::Faint, "the agent said nothing"),
             None => Ok(()),
         }
     }
@@ -232,7 +235,7 @@ impl<'o> ProgressPrinter<'o> {
             TurnPurpose::Delivery | TurnPurpose::UnjudgedDelivery(_) => "final delivery turn with",
             TurnPurpose::Work | TurnPurpose::SendBack => "the agent gets",
         };
-        self.print_detail(Tone::Faint, &format!("{what} {}", show::format_feedback_count(started.feedback)))
+        self.print_detail(TextTone::Faint, &format!("{what} {}", show::format_feedback_count(started.feedback)))
     }
 
     fn show_hook_result(&mut self, finished: &payload::HookFinished) -> CommandResult {
@@ -259,7 +262,7 @@ impl<'o> ProgressPrinter<'o> {
 
     fn show_directory(&mut self) -> CommandResult {
         match self.directory.take() {
-            Some(directory) => self.print_detail(Tone::Faint, &format!("in {directory}")),
+            Some(directory) => self.print_detail(TextTone::Faint, &format!("in {directory}")),
             None => Ok(()),
         }
     }

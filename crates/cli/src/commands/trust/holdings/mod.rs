@@ -8,7 +8,7 @@ use windlass_engine::{EffectKind, Event, PendingEffect, RowChange, Seq, Session,
 use windlass_store::{StoreError, StoreSurvey};
 use windlass_text as text;
 
-use crate::output::{CommandResult, Output, Tone};
+use crate::output::{CommandResult, Output, TextTone};
 
 /// A holding: one thing in a store that can act.
 pub struct StoreHolding {
@@ -25,7 +25,7 @@ impl StoreHolding {
 
     pub fn print_holding(&self, out: &mut Output) -> CommandResult {
         let title = format!("{} {}", self.kind, text::clean_line(&self.about));
-        out.print_line(format_args!("  {}", out.paint(Tone::Name, title)))?;
+        out.print_line(format_args!("  {}", out.paint(TextTone::Name, title)))?;
         // The text is not cut, because a person has to judge all of it.
         out.print_line(format_args!("      {}", text::clean_line(&self.what)))
     }

@@ -11,7 +11,7 @@ use windlass_process::OutputStream;
 use windlass_text as text;
 
 use super::tail::OutputTail;
-use crate::output::{Palette, Tone};
+use crate::output::{Palette, TextTone};
 
 /// The width from which on rows have ornaments.
 const MIN_ORNAMENT_COLUMNS: usize = 40;
@@ -27,7 +27,7 @@ pub struct TerminalRow {
 }
 
 impl TerminalRow {
-    pub(super) fn new(palette: Palette, parts: &[(Tone, &str)]) -> Self {
+    pub(super) fn new(palette: Palette, parts: &[(TextTone, &str)]) -> Self {
         let text = parts.iter().map(|(tone, text)| palette.paint(*tone, *text).to_string()).collect();
         Self { text }
     }
@@ -160,10 +160,12 @@ impl StatusArea {
         rows.extend(self.end_hint.map(|quicker| {
             let indent = if width >= MIN_ORNAMENT_COLUMNS { "  " } else { "" };
             let quicker = text::fit_to_width(quicker, width - text::display_width(indent));
-            TerminalRow::new(palette, &[(Tone::Plain, indent), (Tone::Warning, &quicker)])
+            TerminalRow::new(palette, &[(TextTone::Plain, indent), (TextTone::Warning, &quicker)])
         }));
         let lines = self.tail.last_lines(width.saturating_sub(4));
-        rows.extend(lines.iter().map(|line| TerminalRow::new(palette, &[(Tone::Faint, "  │ "), (Tone::Faint, line)])));
+        rows.extend(
+            lines.iter().map(|line| TerminalRow::new(palette, &[(TextTone::Faint, "  │ "), (TextTone::Faint, line)])),
+        );
         rows.truncate(height);
         rows
     }
@@ -175,7 +177,7 @@ impl StatusArea {
         if self.session.is_empty() {
             return TerminalRow::new(
                 palette,
-                &[(Tone::Faint, &number), (Tone::Faint, &text::fit_to_width("waits for a task", room))],
+                &[(TextTone::Faint, &number), (TextTone::Faint, &text::fit_to_width("waits for a task", room))],
             );
         }
         let elapsed = self.elapsed(at);
@@ -193,7 +195,7 @@ impl StatusArea {
         let gap = if left == 0 { "" } else { "  " };
         TerminalRow::new(
             palette,
-            &[(Tone::Faint, &number), (Tone::Plain, &what), (Tone::Plain, gap), (Tone::Name, &state)],
+            &[(TextTone::Faint, &number), (TextTone::Plain, &what), (TextTone::Plain, gap), (TextTone::Name, &state)],
         )
     }
 
@@ -203,10 +205,13 @@ impl StatusArea {
         let shown = text::fit_to_width(&format!("{ending}{totals} · {}", format_clock(self.elapsed(at))), width);
         let rest = width.saturating_sub(text::display_width(&shown) + 4);
         match rest {
-            0..2 => TerminalRow::new(palette, &[(Tone::Strong, &shown)]),
+            0..2 => TerminalRow::new(palette, &[(TextTone::Strong, &shown)]),
             _ => {
                 let rule = format!(" {}", "─".repeat(rest));
-                TerminalRow::new(palette, &[(Tone::Faint, "── "), (Tone::Strong, &shown), (Tone::Faint, &rule)])
+                TerminalRow::new(
+                    palette,
+                    &[(TextTone::Faint, "── "), (TextTone::Strong, &shown), (TextTone::Faint, &rule)],
+                )
             }
         }
     }
@@ -251,7 +256,7 @@ impl StatusArea {
         }
         let rest = room.saturating_sub(text::display_width(&shown) + 1);
         let rule = if ornament.is_empty() || rest < 2 { String::new() } else { format!(" {}", "─".repeat(rest)) };
-        TerminalRow::new(palette, &[(Tone::Faint, ornament), (Tone::Strong, &shown), (Tone::Faint, &rule)])
+        TerminalRow::new(palette, &[(TextTone::Faint, ornament), (TextTone::Strong, &shown), (TextTone::Faint, &rule)])
     }
 }
 
@@ -270,7 +275,7 @@ impl CurrentActivity {
         let room = width.saturating_sub(text::display_width(indent) + text::display_width(&time) + 1);
         let what = text::fit_to_width(&format!("{} {}", self.actor, self.action), room);
         let time = text::fit_to_width(&format!(" {time}"), width);
-        TerminalRow::new(palette, &[(Tone::Plain, indent), (Tone::Name, &what), (Tone::Faint, &time)])
+        TerminalRow::new(palette, &[(TextTone::Plain, indent), (TextTone::Name, &what), (TextTone::Faint, &time)])
     }
 }
 
