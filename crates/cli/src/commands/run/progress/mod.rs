@@ -121,12 +121,7 @@ impl<'o> ProgressPrinter<'o> {
             }
             Event::PromiseDetected(detected) => {
                 self.promise = Some(detected.promise);
-                let says = match detected.promise {
-                    Promise::Complete => "the agent says that it is done",
-                    Promise::Blocked => "the agent says that it is blocked",
-                    Promise::Escalate => "the agent asks for a person",
-                };
-                self.print_detail(TextTone::Plain, says)
+                self.print_detail(TextTone::Plain, describe_promise(detected.promise))
             }
             // A machine without a desktop notifier is not worth a line.
             Event::HookFinished(finished) if is_idle_notice(finished) => Ok(()),
@@ -271,6 +266,14 @@ impl<'o> ProgressPrinter<'o> {
 /// Returns the name of an event's session.
 pub fn session_name(record: &EventRecord) -> String {
     record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+fn describe_promise(promise: Promise) -> &'static str {
+    match promise {
+        Promise::Complete => "the agent says that it is done",
+        Promise::Blocked => "the agent says that it is blocked",
+        Promise::Escalate => "the agent asks for a person",
+    }
 }
 
 fn failed_turn_name(record: &EventRecord) -> &'static str {
