@@ -25,6 +25,13 @@ const OPENING_REQUESTS: [&str; 5] = ["/", "/app.js", "/app.css", "/api/viewer", 
 /// Further views, each for itself.
 const VIEWS: [&str; 4] = ["/api/tasks", "/api/graph", "/api/log", "/api/cost"];
 const OPENINGS: usize = 20;
+/// The views of a task with one long session.
+const LONG_SESSION_VIEWS: [&str; 4] = ["/api/now", "/api/tasks/T1", "/api/why/T1", "/api/cost"];
+/// The turns of the long session, and the number of short ones after it.
+const LONG_SESSION_TURNS: usize = 3_000;
+const SHORT_SESSIONS: usize = 200;
+/// An agent whose turns take as little time as possible.
+const QUICK_AGENT: &str = "command:cat > /dev/null; echo step $$";
 const MEASURED_EVENTS: usize = 100;
 /// The events of a task of the large project; its creation has two.
 const EVENTS_PER_TASK: u64 = 10;
@@ -41,6 +48,7 @@ const RELOAD_INTERVAL: Duration = Duration::from_millis(150);
 pub fn measure(scale: BenchScale, report: &mut BenchReport) -> BenchResult<()> {
     report.begin_section("The web page");
     measure_large_project(scale, report)?;
+    measure_long_session(report)?;
     measure_watched_run(report)
 }
 
@@ -142,6 +150,32 @@ fn measure_large_project(scale: BenchScale, report: &mut BenchReport) -> BenchRe
     );
     let memory = page.read_memory()?;
     report.add_figure("resident memory of the server", format!("{memory:.1} MiB"), memory, at_most(40.0, " MiB"));
+    Ok(())
+}
+
+/// Measures the views of a project with a long session, and short ones after it.
+fn measure_long_session(report: &mut BenchReport) -> BenchResult<()> {
+    let directory = tempfile::tempdir()?;
+    let project = SessionProject::new(directory.path(), "history", "")?;
+    let mut init = Command::new(find_program("windlass")?);
+    init.arg("init").current_dir(&project.root).env("WINDLASS_STATE_DIR", project.root.join("state"));
+    run_command(init)?;
+    expect_limit_exit(project.start_session_with(LONG_SESSION_TURNS, QUICK_AGENT)?)?;
+    for _ in 0..SHORT_SESSIONS {
+        expect_limit_exit(project.start_session_with(1, QUICK_AGENT)?)?;
+    }
+    let page = ServedPage::start(&project.root)?;
+    for path in LONG_SESSION_VIEWS {
+        let times = SortedDurations::measure(OPENINGS, |_| page.client.get(path))?;
+        report.add_figure(
+            &format!("`{path}` after a session of {LONG_SESSION_TURNS} turns and {SHORT_SESSIONS} short ones"),
+            times.format_percentiles(),
+            times.p99().as_secs_f64() * 1e3,
+            at_most(300.0, " ms"),
+        );
+    }
+    let memory = page.read_memory()?;
+    report.add_figure("resident memory of the server there", format!("{memory:.1} MiB"), memory, at_most(40.0, " MiB"));
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 //! Invariants:
 //! - Total and deterministic: the same view and record give the same changes, today and at every replay.
 //! - An event that the rules could not have decided is refused with both sides named, so a replay checks the log.
-//! - Every row that an event concerns gets the event's position as its version; this always includes the task that it names.
+//! - Every row that an event concerns gets the event's position as its version; this always includes the task that it names, and the
+//!   session that it names once that is over.
 
 mod bridge;
 mod effects;
@@ -52,6 +53,7 @@ impl EventFold<'_> {
         {
             changes.push(put_task(self.require_event_task()?));
         }
+        self.touch_ended_session(&mut changes)?;
         if let Some(owed) = &self.envelope.metadata.owes {
             self.enqueue_hooks(owed, &mut changes)?;
         }

@@ -301,7 +301,7 @@ fn is_unfit_submission(session: &Session, closing: &SessionEnd, failed: &payload
 /// Returns which hook blocked the work, and why.
 fn describe_gate_failure(failed: &payload::PipelineFailed) -> String {
     match failed.hook.as_str() {
-        "no_changes" => "no_changes: nothing was committed beyond the base".to_owned(),
+        "no_changes" => "no changes: nothing was committed beyond the base".to_owned(),
         hook => format!("{}: `{hook}`: {}", failed.gate.hook_point(), failed.reason),
     }
 }

@@ -78,6 +78,9 @@ impl EventFold<'_> {
             conversation: None,
             stopping: None,
             watch: GuardState { at: Some(self.envelope.timestamp), ..GuardState::default() },
+            started: self.seq,
+            started_at: self.envelope.timestamp,
+            ended_at: None,
             version: self.seq,
         }))])
     }
@@ -163,6 +166,7 @@ impl EventFold<'_> {
             let between = is_between_iterations(session) || matches!(session.phase, SessionPhase::Closing(_));
             let free = session.held_epoch().is_none();
             session.phase = SessionPhase::Ended(ending);
+            session.ended_at = Some(self.envelope.timestamp);
             worked_on = session.task;
             match worked_on.filter(|_| session.keeps_feedback) {
                 Some(_) => undelivered_feedback = session.take_undelivered_feedback(),
@@ -569,6 +573,19 @@ impl EventFold<'_> {
         if of_the_loop {
             session.watch.advance_clock(self.envelope.timestamp);
         }
+    }
+
+    /// Marks the row of an ended session as changed by an event that names the session.
+    pub(super) fn touch_ended_session(&self, changes: &mut Vec<RowChange>) -> Result<(), ApplyError> {
+        let Some(name) = &self.envelope.session else { return Ok(()) };
+        let puts = |change: &RowChange| matches!(change, RowChange::PutSession(session) if session.name == *name);
+        if changes.iter().any(puts) {
+            return Ok(());
+        }
+        if let Some(session) = self.view.find_session(name)?.filter(Session::is_over) {
+            changes.push(RowChange::PutSession(Box::new(Session { version: self.seq, ..session })));
+        }
+        Ok(())
     }
 
     fn event_session_name(&self) -> Result<&SessionName, ApplyError> {

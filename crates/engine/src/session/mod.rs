@@ -221,7 +221,12 @@ pub struct Session {
     /// The state of the guards.
     #[serde(default)]
     pub watch: GuardState,
-    /// The last event that changed this row.
+    /// The event that started the session.
+    pub started: Seq,
+    pub started_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// The last event that changed this row. Once the session is over, the last event that names the session.
     pub version: Seq,
 }
 

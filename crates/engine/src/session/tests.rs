@@ -65,6 +65,9 @@ pub(crate) fn session(phase: SessionPhase) -> Session {
         conversation: None,
         stopping: None,
         watch: GuardState::default(),
+        started: Seq(1),
+        started_at: Timestamp::from_millis(0),
+        ended_at: None,
         version: Seq(9),
     }
 }

@@ -150,6 +150,11 @@ impl Task {
         self.goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("Work")
     }
 
+    /// Returns the change of the task, while it is not merged.
+    pub fn open_change(&self) -> Option<&TaskChange> {
+        self.change.as_ref().filter(|change| change.merged.is_none())
+    }
+
     pub fn has_label(&self, label: &str) -> bool {
         self.labels.iter().any(|l| l == label)
     }

@@ -172,12 +172,13 @@ impl SqliteStore {
     fn visit_rows(&self, table: &str, mut look: impl FnMut(String, String)) -> Result<(), StoreError> {
         let columns = match table {
             "tasks" => {
-                "CAST(id AS TEXT), state || ' ' || priority || ' ' || kind || ' ' || ifnull(lease_until, '') || ' ' || row"
+                "CAST(id AS TEXT), state || ' ' || priority || ' ' || kind || ' ' || ifnull(lease_until, '') || ' '
+                 || ifnull(open_change, '') || ' ' || row"
             }
             "edges" => "CAST(id AS TEXT), from_id || ' ' || kind || ' ' || to_id",
             "debts" => "seq || '.' || place, row",
             "conversations" => "agent || ' ' || conversation, row",
-            "sessions" => "name, row",
+            "sessions" => "name, started || ' ' || is_over || ' ' || row",
             _ => "digest, content",
         };
         self.run_sql(|connection| {
@@ -218,13 +219,19 @@ fn expected_row_text(change: RowChange) -> (String, String) {
             let lease = task.lease.as_ref().and_then(|lease| lease.until);
             let lease = lease.map(|until| until.millis().to_string()).unwrap_or_default();
             let kind = rows::task_kind_text(&task);
-            let content = format!("{} {} {kind} {lease} {}", task.state, task.priority, rows::serialize_row(&task));
+            let change = rows::open_change_position(&task).map(|seq| seq.to_string()).unwrap_or_default();
+            let row = rows::serialize_row(&task);
+            let content = format!("{} {} {kind} {lease} {change} {row}", task.state, task.priority);
             (format!("tasks {}", task.id.0), content)
         }
         RowChange::PutEdge(edge) => {
             (format!("edges {}", edge.id.0), format!("{} {} {}", edge.from_id.0, edge.kind, edge.to_id.0))
         }
-        RowChange::PutSession(session) => (format!("sessions {}", session.name), rows::serialize_row(&session)),
+        RowChange::PutSession(session) => {
+            let is_over = u8::from(session.is_over());
+            let content = format!("{} {is_over} {}", session.started, rows::serialize_row(&session));
+            (format!("sessions {}", session.name), content)
+        }
         RowChange::PutEffect(effect) => (format!("debts {}", effect.id), rows::serialize_row(&effect)),
         RowChange::PutConversation(row) => {
             let BridgeCaller { agent, conversation } = &row.caller;

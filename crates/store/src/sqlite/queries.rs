@@ -1,12 +1,13 @@
 //! Queries to the log and to the rows.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use windlass_engine::{
-    ApplyError, BridgeConversation, CommitId, Digest, EdgeDirection, EventRecord, EventType, PendingEffect, Seq,
-    Session, StateView, Task, TaskEdge, TaskId, TaskPriority, TaskState, TypeName, decode_event,
+    ApplyError, BridgeConversation, CommitId, Digest, EdgeDirection, EventRecord, PendingEffect, Seq, Session,
+    SessionName, StateView, Task, TaskEdge, TaskId, TaskPriority, TaskState, TypeName, decode_event,
 };
 
 use super::SqliteStore;
@@ -105,16 +106,15 @@ pub(super) fn read_filtered_events(
     after: Seq,
     most: usize,
 ) -> Result<Vec<EventRecord>, StoreError> {
-    match (filter.task, &filter.session) {
-        (Some(task), _) => read_task_history(store, filter, task, after, most),
-        (None, Some(_)) => {
-            let mut found = scan_log_back(store, filter, after, MAX_POSITION, usize::MAX)?;
+    match filter.task {
+        Some(task) => {
+            let mut found = read_task_history(store, filter, task, after..MAX_POSITION, usize::MAX)?;
             found.reverse();
             found.truncate(most);
             Ok(found)
         }
-        (None, None) if filter.types.is_empty() => read_verified_range(store, after, most),
-        (None, None) => read_events_of_types(store, filter, after, most),
+        None if filter.session.is_none() && filter.types.is_empty() => read_verified_range(store, after, most),
+        None => scan_log(store, filter, after..MAX_POSITION, ScanOrder::OldestFirst, most),
     }
 }
 
@@ -128,58 +128,75 @@ pub(super) fn read_events_back(
     before: Option<Seq>,
     most: usize,
 ) -> Result<Vec<EventRecord>, StoreError> {
-    let before = before.unwrap_or(MAX_POSITION);
-    let Some(task) = filter.task else { return scan_log_back(store, filter, Seq::START, before, most) };
-    let mut found = read_task_history(store, filter, task, Seq::START, usize::MAX)?;
-    found.retain(|record| record.seq < before);
-    found.reverse();
-    found.truncate(most);
-    Ok(found)
+    let range = Seq::START..before.unwrap_or(MAX_POSITION);
+    match filter.task {
+        Some(task) => read_task_history(store, filter, task, range, most),
+        None => scan_log(store, filter, range, ScanOrder::NewestFirst, most),
+    }
 }
 
-/// Scans the log back between two positions. No event of a session is older than its start. A search for a session decodes no event
-/// whose body lacks its name.
-fn scan_log_back(
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ScanOrder {
+    OldestFirst,
+    NewestFirst,
+}
+
+/// Scans the log between two positions, both excluded. The columns before the body decide first: SQLite reads no further in an
+/// event that they exclude.
+fn scan_log(
     store: &SqliteStore,
     filter: &EventFilter,
-    after: Seq,
-    before: Seq,
+    between: Range<Seq>,
+    order: ScanOrder,
     most: usize,
 ) -> Result<Vec<EventRecord>, StoreError> {
-    const START: &str = EventType::SessionStarted.name();
-    let mut names: Vec<&str> = filter.types.iter().map(|kind| kind.name()).collect();
-    if filter.session.is_some() && !names.is_empty() {
-        names.push(START);
-    }
+    let between = match &filter.session {
+        Some(session) => narrow_to_session(store, session, between)?,
+        None => between,
+    };
+    let names: Vec<&str> = filter.types.iter().map(|kind| kind.name()).collect();
     let kinds = match names.len() {
         0 => String::new(),
         several => format!("AND type IN ({})", vec!["?"; several].join(", ")),
     };
     let named = if filter.session.is_some() { "AND instr(body, ?)" } else { "" };
-    let sql = format!("SELECT {EVENT_COLUMNS} FROM events WHERE seq > ? AND seq < ? {named} {kinds} ORDER BY seq DESC");
+    let order = if order == ScanOrder::NewestFirst { "DESC" } else { "ASC" };
+    let sql =
+        format!("SELECT {EVENT_COLUMNS} FROM events WHERE seq > ? AND seq < ? {kinds} {named} ORDER BY seq {order}");
     let needle = filter.session.as_ref().map(|session| Value::Blob(format!(r#""session":"{session}""#).into_bytes()));
-    let values = [Value::Integer(to_signed(after.0)), Value::Integer(to_signed(before.0))].into_iter().chain(needle);
-    let values = values.chain(names.into_iter().map(|name| Value::Text(name.to_owned())));
+    let bounds = [between.start, between.end].map(|bound| Value::Integer(to_signed(bound.0)));
+    let values = bounds.into_iter().chain(names.into_iter().map(|name| Value::Text(name.to_owned()))).chain(needle);
     let (mut found, mut failed) = (Vec::new(), None);
     store.run_sql(|connection| {
         let mut query = connection.prepare(&sql)?;
         let mut rows = query.query(params_from_iter(values))?;
         while found.len() < most
+            && failed.is_none()
             && let Some(row) = rows.next()?
         {
-            let event = read_stored_event(row)?;
-            match event.verify_event(store) {
+            match read_stored_event(row)?.verify_event(store) {
                 Ok(record) if filter.matches_record(&record) => found.push(record),
                 Ok(_) => {}
                 Err(error) => failed = Some(error),
-            }
-            if failed.is_some() || (filter.session.is_some() && event.kind == START) {
-                break;
             }
         }
         Ok(())
     })?;
     failed.map_or(Ok(found), Err)
+}
+
+/// Narrows a range of positions, both excluded, to the events that may name a session.
+fn narrow_to_session(
+    store: &SqliteStore,
+    session: &SessionName,
+    between: Range<Seq>,
+) -> Result<Range<Seq>, StoreError> {
+    let snapshot = store.begin_snapshot()?;
+    let row = snapshot.find_session(session).map_err(|error| StoreError::from_view_error(store.path(), error))?;
+    let Some(session) = row else { return Ok(between) };
+    let start = between.start.max(Seq(session.started.0.saturating_sub(1)));
+    let end = if session.is_over() { between.end.min(session.version.next()) } else { between.end };
+    Ok(start..end)
 }
 
 /// Reads a range of the log, and verifies it link by link.
@@ -207,25 +224,6 @@ fn read_verified_range(store: &SqliteStore, after: Seq, most: usize) -> Result<V
         .collect()
 }
 
-fn read_events_of_types(
-    store: &SqliteStore,
-    filter: &EventFilter,
-    after: Seq,
-    most: usize,
-) -> Result<Vec<EventRecord>, StoreError> {
-    let marks = vec!["?"; filter.types.len()].join(", ");
-    let sql = format!(
-        "SELECT {EVENT_COLUMNS} FROM events WHERE type IN ({marks}) AND seq > {} ORDER BY seq LIMIT {}",
-        to_signed(after.0),
-        to_signed(most as u64)
-    );
-    let found: Vec<StoredEvent> = store.run_sql(|connection| {
-        let names = filter.types.iter().map(|kind| kind.name());
-        connection.prepare(&sql)?.query_map(params_from_iter(names), read_stored_event)?.collect()
-    })?;
-    found.iter().map(|event| event.verify_event(store)).collect()
-}
-
 /// Returns the event at a position.
 pub(super) fn read_event_at(store: &SqliteStore, at: Seq) -> Result<Option<EventRecord>, StoreError> {
     let sql = format!("SELECT {EVENT_COLUMNS} FROM events WHERE seq = ?");
@@ -235,35 +233,45 @@ pub(super) fn read_event_at(store: &SqliteStore, at: Seq) -> Result<Option<Event
     found.map(|event| event.verify_event(store)).transpose()
 }
 
-/// Reads the events of one task, from the youngest back.
+/// Reads the events of one task between two positions, both excluded, newest first. It follows the positions of the previous
+/// events, and reads the bodies of the wanted types only.
 fn read_task_history(
     store: &SqliteStore,
     filter: &EventFilter,
     task: TaskId,
-    after: Seq,
+    between: Range<Seq>,
     most: usize,
 ) -> Result<Vec<EventRecord>, StoreError> {
     let snapshot = store.begin_snapshot()?;
     let row = snapshot.find_task(task).map_err(|error| StoreError::from_view_error(store.path(), error))?;
+    let is_wanted =
+        |kind: &[u8]| filter.types.is_empty() || filter.types.iter().any(|wanted| wanted.name().as_bytes() == kind);
     let sql = format!("SELECT {EVENT_COLUMNS} FROM events WHERE seq = ?");
-    let mut next = row.map_or(Seq::START, |task| task.last_event);
-    let mut found = Vec::new();
-    while next > after {
-        let event: Option<StoredEvent> = store.run_sql(|connection| {
-            connection.prepare_cached(&sql)?.query_row([to_signed(next.0)], read_stored_event).optional()
+    let (mut next, mut found) = (row.map_or(Seq::START, |task| task.last_event), Vec::new());
+    while next > between.start && found.len() < most {
+        let step = store.run_sql(|connection| {
+            let read = |row: &Row<'_>| {
+                let is_read = next < between.end && is_wanted(row.get_ref(1)?.as_bytes().unwrap_or_default());
+                let event = is_read.then(|| read_stored_event(row)).transpose()?;
+                Ok((read_seq(row, 2).unwrap_or_default(), event))
+            };
+            connection.prepare_cached(&sql)?.query_row([to_signed(next.0)], read).optional()
         })?;
-        let event = event.ok_or_else(|| StoreError::Damaged { path: store.path().to_owned(), seq: next })?;
-        let record = event.verify_event(store)?;
-        if event.previous >= next || record.envelope.node.task_id() != Some(task) {
-            return Err(misfiled_event_error(store, &record, format!("it is not where the history of {task} has it")));
+        let (previous, event) = step.ok_or_else(|| StoreError::Damaged { path: store.path().to_owned(), seq: next })?;
+        if let Some(event) = event {
+            let record = event.verify_event(store)?;
+            if previous >= next || record.envelope.node.task_id() != Some(task) {
+                let why = format!("it is not where the history of {task} has it");
+                return Err(misfiled_event_error(store, &record, why));
+            }
+            if filter.matches_record(&record) {
+                found.push(record);
+            }
+        } else if previous >= next {
+            return Err(StoreError::Damaged { path: store.path().to_owned(), seq: next });
         }
-        if filter.matches_record(&record) {
-            found.push(record);
-        }
-        next = event.previous;
+        next = previous;
     }
-    found.reverse();
-    found.truncate(most);
     Ok(found)
 }
 
@@ -349,6 +357,31 @@ impl StoreSnapshot<'_> {
     pub fn all_sessions(&self) -> Result<Vec<Session>, StoreError> {
         self.store.run_sql(|connection| {
             connection.prepare("SELECT row FROM sessions ORDER BY name")?.query_map([], parse_row)?.collect()
+        })
+    }
+
+    /// Returns the sessions that were started last, newest first.
+    pub fn newest_sessions(&self, most: usize) -> Result<Vec<Session>, StoreError> {
+        self.store.run_sql(|connection| {
+            let mut query = connection.prepare_cached("SELECT row FROM sessions ORDER BY started DESC LIMIT ?")?;
+            query.query_map([to_signed(most as u64)], parse_row)?.collect()
+        })
+    }
+
+    /// Returns the sessions that are not over, newest first.
+    pub fn open_sessions(&self) -> Result<Vec<Session>, StoreError> {
+        self.store.run_sql(|connection| {
+            let mut query =
+                connection.prepare_cached("SELECT row FROM sessions WHERE is_over = 0 ORDER BY started DESC")?;
+            query.query_map([], parse_row)?.collect()
+        })
+    }
+
+    /// Returns the tasks whose change is not merged, the change that was opened last first.
+    pub fn tasks_with_open_change(&self) -> Result<Vec<Task>, StoreError> {
+        self.store.run_sql(|connection| {
+            let sql = "SELECT row FROM tasks WHERE open_change IS NOT NULL ORDER BY open_change DESC";
+            connection.prepare_cached(sql)?.query_map([], parse_row)?.collect()
         })
     }
 

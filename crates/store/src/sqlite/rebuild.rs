@@ -43,6 +43,8 @@ const DROP_TASK_INDEXES: &str = "
     DROP INDEX IF EXISTS tasks_claimable;
     DROP INDEX IF EXISTS tasks_claimable_of_kind;
     DROP INDEX IF EXISTS tasks_leased;
+    DROP INDEX IF EXISTS tasks_in_state;
+    DROP INDEX IF EXISTS tasks_with_change;
 ";
 
 /// Returns whether the table of tasks is the one of this schema, and undamaged.
@@ -62,7 +64,8 @@ fn repair_tasks(
 ) -> rusqlite::Result<()> {
     let mut put = Vec::new();
     let mut strangers = Vec::new();
-    let mut query = connection.prepare("SELECT id, state, priority, lease_until, row, kind FROM tasks ORDER BY id")?;
+    let mut query =
+        connection.prepare("SELECT id, state, priority, lease_until, row, kind, open_change FROM tasks ORDER BY id")?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let id: i64 = row.get(0)?;
@@ -99,4 +102,5 @@ fn matches_task_row(row: &Row<'_>, task: &Task) -> bool {
         && row.get(3) == Ok(lease_until)
         && text(4, &rows::serialize_row(task))
         && text(5, rows::task_kind_text(task))
+        && row.get(6) == Ok(rows::open_change_position(task))
 }

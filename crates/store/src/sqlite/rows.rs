@@ -224,6 +224,11 @@ pub(super) fn task_kind_text(task: &Task) -> &str {
     task.kind.as_ref().map_or("", TypeName::as_str)
 }
 
+/// Returns the event that opened the change of a task, while the change is not merged.
+pub(super) fn open_change_position(task: &Task) -> Option<i64> {
+    task.open_change().map(|change| to_signed(change.opened.0))
+}
+
 /// Applies one change.
 pub(super) fn apply_change(connection: &Connection, change: &RowChange) -> rusqlite::Result<()> {
     let run = |sql: &str, parameters: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<()> {
@@ -234,15 +239,17 @@ pub(super) fn apply_change(connection: &Connection, change: &RowChange) -> rusql
         RowChange::PutTask(task) => {
             let lease_until = task.lease.as_ref().and_then(|lease| lease.until).map(|until| until.millis());
             run(
-                "INSERT INTO tasks (id, state, priority, kind, lease_until, row) VALUES (?, ?, ?, ?, ?, ?)
-                 ON CONFLICT (id) DO UPDATE SET state = excluded.state, priority = excluded.priority,
-                 kind = excluded.kind, lease_until = excluded.lease_until, row = excluded.row",
+                "INSERT INTO tasks (id, state, priority, kind, lease_until, open_change, row)
+                 VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state,
+                 priority = excluded.priority, kind = excluded.kind, lease_until = excluded.lease_until,
+                 open_change = excluded.open_change, row = excluded.row",
                 params![
                     to_signed(task.id.0),
                     task.state.name(),
                     u8::from(task.priority),
                     task_kind_text(task),
                     lease_until,
+                    open_change_position(task),
                     serialize_row(task)
                 ],
             )
@@ -252,10 +259,20 @@ pub(super) fn apply_change(connection: &Connection, change: &RowChange) -> rusql
             params![to_signed(edge.id.0), to_signed(edge.from_id.0), to_signed(edge.to_id.0), edge.kind.name()],
         ),
         RowChange::DropEdge(id) => run("DELETE FROM edges WHERE id = ?", params![to_signed(id.0)]),
-        RowChange::PutSession(session) => run(
-            "REPLACE INTO sessions (name, row) VALUES (?, ?)",
-            params![session.name.as_str(), serialize_row(session)],
-        ),
+        RowChange::PutSession(session) => {
+            // An open session keeps its entries in the indexes: naming their columns would write the entries anew.
+            let sql = match session.is_over() {
+                true => {
+                    "INSERT INTO sessions (name, started, is_over, row) VALUES (?, ?, 1, ?)
+                     ON CONFLICT (name) DO UPDATE SET is_over = 1, row = excluded.row"
+                }
+                false => {
+                    "INSERT INTO sessions (name, started, is_over, row) VALUES (?, ?, 0, ?)
+                     ON CONFLICT (name) DO UPDATE SET row = excluded.row"
+                }
+            };
+            run(sql, params![session.name.as_str(), to_signed(session.started.0), serialize_row(session)])
+        }
         RowChange::PutEffect(effect) => run(
             "REPLACE INTO debts (seq, place, row) VALUES (?, ?, ?)",
             params![to_signed(effect.id.seq.0), effect.id.index, serialize_row(effect)],

@@ -29,9 +29,10 @@ pub(super) struct StoreSchema {
 /// The schema that this version writes. The second has other rows of sessions and tasks: they hold the usage of turns.
 /// The third has rows of conversations. The fourth finds claimable tasks by their type. The fifth has other rows of tasks: they
 /// hold whose work lies in place. The sixth has other rows of sessions and tasks: they hold whether anything checked the work,
-/// why and until when an agent is left alone after a failure, and the last conversation about a task.
+/// why and until when an agent is left alone after a failure, and the last conversation about a task. The seventh finds tasks by
+/// their state and by their open change, and sessions by their start.
 pub(super) const CURRENT_SCHEMA: StoreSchema =
-    StoreSchema { number: 6, log_changes: &["", "", "", "", ""], log: LOG_TABLE_SQL };
+    StoreSchema { number: 7, log_changes: &["", "", "", "", "", ""], log: LOG_TABLE_SQL };
 
 /// The log. `previous` is the event before this one in the history of the same task, so that a history is read without
 /// an index; `nonce` distinguishes commits.
@@ -48,7 +49,7 @@ const LOG_TABLE_SQL: &str = "
 ";
 
 /// The projections. `row` is the whole row; the columns beside it are there for searches. A task without a type has an empty
-/// `kind`.
+/// `kind`; `open_change` is the event that opened a change of the task that is not merged.
 pub(super) const PROJECTION_TABLES_SQL: &str = "
     CREATE TABLE tasks (
         id INTEGER PRIMARY KEY,
@@ -56,6 +57,7 @@ pub(super) const PROJECTION_TABLES_SQL: &str = "
         priority INTEGER NOT NULL,
         kind TEXT NOT NULL,
         lease_until INTEGER,
+        open_change INTEGER,
         row TEXT NOT NULL
     ) STRICT;
     CREATE TABLE edges (
@@ -64,7 +66,12 @@ pub(super) const PROJECTION_TABLES_SQL: &str = "
         to_id INTEGER NOT NULL,
         kind TEXT NOT NULL
     ) STRICT;
-    CREATE TABLE sessions (name TEXT PRIMARY KEY, row TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE sessions (
+        name TEXT PRIMARY KEY,
+        started INTEGER NOT NULL,
+        is_over INTEGER NOT NULL,
+        row TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE debts (seq INTEGER, place INTEGER, row TEXT NOT NULL, PRIMARY KEY (seq, place)) STRICT, WITHOUT ROWID;
     CREATE TABLE conversations (
         agent TEXT NOT NULL,
@@ -80,6 +87,10 @@ pub(super) const INDEXES_SQL: &str = "
     CREATE INDEX tasks_claimable ON tasks (priority, id) WHERE state IN ('ready', 'needs_continuation');
     CREATE INDEX tasks_claimable_of_kind ON tasks (kind, priority, id) WHERE state IN ('ready', 'needs_continuation');
     CREATE INDEX tasks_leased ON tasks (lease_until, id) WHERE lease_until IS NOT NULL;
+    CREATE INDEX tasks_in_state ON tasks (state, id);
+    CREATE INDEX tasks_with_change ON tasks (open_change) WHERE open_change IS NOT NULL;
+    CREATE INDEX sessions_started ON sessions (started);
+    CREATE INDEX sessions_open ON sessions (started) WHERE is_over = 0;
     CREATE INDEX edges_from ON edges (from_id, id);
     CREATE INDEX edges_to ON edges (to_id, id);
 ";
@@ -313,8 +324,8 @@ mod tests {
 
     /// A hypothetical next schema, with one more column in the log.
     const NEXT: StoreSchema = StoreSchema {
-        number: 7,
-        log_changes: &["", "", "", "", "", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"],
+        number: 8,
+        log_changes: &["", "", "", "", "", "", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"],
         log: "CREATE TABLE events (seq INTEGER PRIMARY KEY, type TEXT NOT NULL, previous INTEGER NOT NULL,
             nonce BLOB NOT NULL, body BLOB NOT NULL, digest BLOB NOT NULL, chain BLOB NOT NULL,
             noted TEXT NOT NULL DEFAULT 'nothing') STRICT;",
@@ -322,14 +333,15 @@ mod tests {
 
     /// A hypothetical schema after that, whose migration fails.
     const BROKEN: StoreSchema = StoreSchema {
-        number: 8,
+        number: 9,
         log_changes: &[
             "",
             "",
             "",
             "",
             "",
-            NEXT.log_changes[5],
+            "",
+            NEXT.log_changes[6],
             "DELETE FROM events; ALTER TABLE events ADD COLUMN noted TEXT",
         ],
         log: NEXT.log,
@@ -394,7 +406,7 @@ mod tests {
         // A second migration is not needed, and the older program is kept out.
         drop(opened(&path, &NEXT).unwrap());
         let refused = SqliteStore::open(&path, Lifetime::Command).err().unwrap();
-        assert!(matches!(refused, StoreError::Newer { found: 7, known: 6, .. }), "{refused}");
+        assert!(matches!(refused, StoreError::Newer { found: 8, known: 7, .. }), "{refused}");
     }
 
     #[test]

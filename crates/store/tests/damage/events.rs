@@ -180,7 +180,7 @@ fn damaged_row_is_reported_and_rebuilt_from_log() {
         ("UPDATE tasks SET row = CAST(x'7bff' AS TEXT) WHERE id = 3", "tasks 3", "differs from the log"),
         ("DELETE FROM tasks WHERE id = 1", "tasks 1", "is missing"),
         ("DELETE FROM tasks WHERE id = (SELECT max(id) FROM tasks)", "tasks ", "is missing"),
-        ("INSERT INTO tasks VALUES (0, 'ready', 2, '', NULL, '{}')", "tasks 0", "is not in the log"),
+        ("INSERT INTO tasks VALUES (0, 'ready', 2, '', NULL, NULL, '{}')", "tasks 0", "is not in the log"),
         ("UPDATE tasks SET id = 900 WHERE id = 3; DELETE FROM tasks WHERE id = 900", "tasks 3", "is missing"),
         ("UPDATE tasks SET lease_until = 7 WHERE id = 2", "tasks 2", "differs from the log"),
         ("UPDATE sessions SET row = '{}'", "sessions main", "differs from the log"),

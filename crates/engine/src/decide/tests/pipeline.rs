@@ -146,7 +146,7 @@ fn work_without_commit_is_not_submitted_and_needs_continuation() {
         &format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\n--\nwork a commits=0\nsession b task=T1"),
         "T1 pipeline_failed no_changes Failed: GiveUp 1/3
          T1 task_needs_continuation
-         T1 session_ended Limit, no_changes: nothing was committed beyond the base
+         T1 session_ended Limit, no changes: nothing was committed beyond the base
          T1 session_started
          T1 task_claimed w1 epoch 2
          T1 task_started
