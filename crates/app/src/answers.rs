@@ -3,17 +3,20 @@
 use std::time::Duration;
 
 use windlass_engine::{
-    Authority, ChangeRef, Command, EventRecord, GateAnswer, NextAction, Session, SessionName, SessionPhase, StateView,
-    TaskId, TaskResolution,
+    Authority, ChangeRef, Command, EventRecord, EventType, GateAnswer, NextAction, Session, SessionName, SessionPhase,
+    StateView, TaskId, TaskResolution, TaskState,
 };
 use windlass_process::RunControl;
 use windlass_runner::{RunError, Runner};
-use windlass_store::ExecuteError;
+use windlass_store::{EventFilter, ExecuteError};
 use windlass_text as text;
 
 use crate::caller::CallerContext;
 use crate::context::OpenedProject;
+use crate::event_text::summarize_event;
+use crate::next_step::find_change_step;
 use crate::person::ConcernedSessions;
+use crate::resume_command::ResumeCommand;
 use crate::{Failure, FailureCode, Notice, environment, execution, hints};
 
 /// The time between two looks into the log for an answer from elsewhere, while a question is open.
@@ -33,7 +36,70 @@ pub struct AnswerRequest {
 pub enum AnswerReport {
     Task(TaskId, Vec<EventRecord>),
     /// The process of the session acts on the answer as soon as it reads the log.
-    Session(Box<Session>),
+    Session(Box<Session>, TaskResolution),
+}
+
+impl AnswerReport {
+    /// Describes what happens now, with the next command.
+    pub fn describe_outcome(&self, opened: &OpenedProject) -> Result<String, Failure> {
+        let effect = match self {
+            Self::Task(id, _) => format!("{id} is now {}", opened.require_task(*id)?.state.name().replace('_', " ")),
+            Self::Session(session, answer) => describe_session_effect(session, *answer),
+        };
+        Ok(match self.describe_next_step(opened)? {
+            Some(next) => format!("{effect}; {next}"),
+            None => effect,
+        })
+    }
+
+    /// Describes the next command, unless a process goes on by itself or nothing is left to do.
+    pub fn describe_next_step(&self, opened: &OpenedProject) -> Result<Option<String>, Failure> {
+        match self {
+            Self::Task(id, _) => describe_task_step(opened, *id),
+            Self::Session(session, _) if opened.is_session_running(session) => Ok(None),
+            Self::Session(session, _) => {
+                let again = ResumeCommand::for_session(opened, session).describe_in_sentence("runs it");
+                Ok(Some(format!("once {again}")))
+            }
+        }
+    }
+}
+
+fn describe_task_step(opened: &OpenedProject, id: TaskId) -> Result<Option<String>, Failure> {
+    let task = opened.require_task(id)?;
+    Ok(match task.state {
+        TaskState::Completed => {
+            find_change_step(opened, &task)?.map(|next| format!("its work is on its branch: {next}"))
+        }
+        TaskState::Ready | TaskState::NeedsContinuation => {
+            Some(ResumeCommand::for_task(opened, id)?.describe_in_sentence("resumes it"))
+        }
+        _ => None,
+    })
+}
+
+/// Describes what an answer does to a session at its gate.
+pub fn describe_session_effect(session: &Session, answer: TaskResolution) -> String {
+    let effect = if answer == TaskResolution::Reject { "ends" } else { "continues" };
+    format!("session {} {effect} with this answer", session.name)
+}
+
+/// Describes the last answer to a task or a session, with the person who gave it.
+pub fn describe_last_answer(opened: &OpenedProject, subject: &str) -> Result<Option<String>, Failure> {
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let name = subject.parse::<SessionName>().ok();
+    let session = name.as_ref().map(|name| snapshot.find_session(name)).transpose().map_err(hints::view_failure)?;
+    let task = subject.parse::<TaskId>().ok().or_else(|| session.flatten()?.task);
+    if task.is_none() && name.is_none() {
+        return Ok(None);
+    }
+    let types = vec![EventType::TaskAnswered, EventType::GateAnswered];
+    let filter = EventFilter { types, task, session: name.filter(|_| task.is_none()) };
+    let newest = opened.store.read_events_back(&filter, None, 1).map_err(hints::store_failure)?;
+    let describe = |record: &EventRecord| {
+        format!("the last answer is from {}: {}", record.envelope.metadata.triggered_by, summarize_event(record))
+    };
+    Ok(newest.first().map(describe))
 }
 
 /// Answers a task or a session, as a person.
@@ -45,7 +111,7 @@ pub fn submit_answer(opened: &mut OpenedProject, request: AnswerRequest) -> Resu
             Some(id) => id,
             None => {
                 answer_session(opened, &session, answer, text)?;
-                return Ok(AnswerReport::Session(session));
+                return Ok(AnswerReport::Session(session, answer));
             }
         },
         AnswerSubject::Task(id) => id,

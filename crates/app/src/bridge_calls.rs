@@ -115,7 +115,7 @@ fn plan_bridge_hooks(config: &Config) -> Vec<PlannedHook> {
 fn open_or_create_store(project: &Project, trust: bool) -> Result<OpenedProject, Failure> {
     // A project that came with a repository has no store yet.
     let store = store_records::open_or_create_store(project, Lifetime::Command, trust)?;
-    Ok(OpenedProject { store, project: project.clone(), trust, front_end: Arc::new(SilentFrontEnd), person: None })
+    Ok(OpenedProject::new(project.clone(), store, trust, Arc::new(SilentFrontEnd)))
 }
 
 /// Records a prompt of the person that no hook handles, because it resets the state of the conversation.

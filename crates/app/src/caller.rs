@@ -71,7 +71,7 @@ impl CallerContext {
         if named.flatten().is_some_and(|session| above(&session)) {
             return Ok(inside);
         }
-        let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
+        let sessions = snapshot.open_sessions().map_err(hints::store_failure)?;
         Ok(match sessions.into_iter().find(above) {
             Some(session) => {
                 Self { run: Some(session.run_id_for(session.iteration)), via: None, config: Some(session.config) }

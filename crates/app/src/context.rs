@@ -1,5 +1,6 @@
 //! The context of a command: its directory, the project and the store.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use windlass_engine::{Session, SessionName, StateView, Task, TaskId, TaskState};
 use windlass_store::{Lifetime, SqliteStore, TaskFilter};
 
 use crate::project::{self, Project};
+use crate::views::UsageCounter;
 use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints, store_records};
 
 /// The directory and the options of a command.
@@ -63,7 +65,7 @@ impl CommandContext {
 
     /// Combines a project with its open store.
     pub fn with_open_store(&self, project: Project, store: SqliteStore) -> OpenedProject {
-        OpenedProject { project, store, trust: self.trust, front_end: self.front_end.clone(), person: None }
+        OpenedProject::new(project, store, self.trust, self.front_end.clone())
     }
 }
 
@@ -75,9 +77,15 @@ pub struct OpenedProject {
     pub front_end: Arc<dyn FrontEnd>,
     /// The name of the person who gives commands; without it, the user of this process.
     pub person: Option<String>,
+    /// The usage of this day, as counted last.
+    pub usage_counter: RefCell<UsageCounter>,
 }
 
 impl OpenedProject {
+    pub fn new(project: Project, store: SqliteStore, trust: bool, front_end: Arc<dyn FrontEnd>) -> Self {
+        Self { project, store, trust, front_end, person: None, usage_counter: RefCell::default() }
+    }
+
     /// Returns whether a living process runs a session.
     pub fn is_session_running(&self, session: &Session) -> bool {
         windlass_process::is_owner_alive(&self.project.owner_directory(), session.owner.as_str())

@@ -14,6 +14,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 pub mod agents;
+pub mod answer_choice;
 pub mod answers;
 pub mod atomic_file;
 pub mod bridge_calls;
@@ -43,6 +44,7 @@ pub mod resume_command;
 pub mod retention;
 pub mod run;
 pub mod runner_settings;
+pub mod session_commands;
 mod session_reference;
 pub mod session_view;
 pub mod store_records;
@@ -55,6 +57,7 @@ pub mod typed_step;
 pub mod unchecked_work;
 pub mod unreadable_files;
 pub mod views;
+pub mod waiting_work;
 pub mod web_access;
 pub mod why;
 pub mod workflow_run;

@@ -10,6 +10,7 @@ use windlass_process::file;
 use windlass_text::LineSplitter;
 
 use crate::context::OpenedProject;
+use crate::hook_runs::turn_record_name;
 
 /// The most bytes that are read at a time.
 const MAX_BYTES_PER_READ: u64 = 256 * 1024;
@@ -33,7 +34,7 @@ impl LiveOutputReader {
     /// Returns a reader for the turn that a session waits for.
     pub fn for_current_turn(opened: &OpenedProject, session: &Session) -> Option<Self> {
         let effect = session.current_turn()?.effect;
-        let path = opened.project.record_directory().join(session.name.as_str()).join(format!("{effect}.turn"));
+        let path = opened.project.record_directory().join(turn_record_name(&session.name, effect));
         Some(Self { effect, path, file: None, splitter: LineSplitter::default() })
     }
 

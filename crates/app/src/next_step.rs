@@ -20,6 +20,7 @@ use crate::resume_command::{ResumeCommand, quote_typed_word};
 use crate::run::find_open_dependencies;
 use crate::trust;
 use crate::typed_step::NextStep;
+use crate::waiting_work::find_open_blocker;
 use crate::{Failure, environment, hints, runner_settings};
 
 /// How many tasks are followed to the one that has to move first.
@@ -58,13 +59,14 @@ enum TaskRoute {
     Wait,
 }
 
-/// Returns the next command for a task, or for the task that has to move first.
+/// Returns the next command for a task, or for the task that has to move first. The command for another task says so.
 pub fn find_next_step(opened: &OpenedProject, id: TaskId) -> Result<Option<NextStep>, Failure> {
-    let mut id = id;
+    let mut next = id;
     for _ in 0..MAX_HOPS {
-        match find_task_route(opened, &opened.require_task(id)?)? {
-            TaskRoute::Step(step) => return Ok(Some(step)),
-            TaskRoute::After(other) => id = other,
+        match find_task_route(opened, &opened.require_task(next)?)? {
+            TaskRoute::Step(step) if next == id => return Ok(Some(step)),
+            TaskRoute::Step(step) => return Ok(Some(step.with_first_note(format!("{next} comes first")))),
+            TaskRoute::After(other) => next = other,
             TaskRoute::Wait => return Ok(None),
         }
     }
@@ -76,7 +78,8 @@ fn find_task_route(opened: &OpenedProject, task: &Task) -> Result<TaskRoute, Fai
     if let Some(lease) = task.lease.as_ref().filter(|lease| !is_lease_expired(lease)) {
         return find_route_past_holder(opened, lease);
     }
-    let blocker = find_blocker(opened, task)?;
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let blocker = find_open_blocker(&snapshot, task)?;
     let step = |command: String, purpose: &str| Ok(TaskRoute::Step(NextStep::new(command, purpose)));
     let look = has_open_change(task).then(|| format!("look first: windlass change show {id}"));
     match (task.state, &task.blocked) {
@@ -95,12 +98,9 @@ fn find_task_route(opened: &OpenedProject, task: &Task) -> Result<TaskRoute, Fai
             let step = NextStep::new(format!("windlass answer {id} retry"), "resume it; or approve");
             Ok(TaskRoute::Step(step.with_needed_trust(opened, ANSWER_EVENTS)))
         }
-        (TaskState::Created, _) if task.open_dependencies > 0 => {
-            let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
-            Ok(find_open_dependencies(&snapshot, task)?
-                .first()
-                .map_or(TaskRoute::Wait, |first| TaskRoute::After(*first)))
-        }
+        (TaskState::Created, _) if task.open_dependencies > 0 => Ok(find_open_dependencies(&snapshot, task)?
+            .first()
+            .map_or(TaskRoute::Wait, |first| TaskRoute::After(*first))),
         (TaskState::Active | TaskState::Submitted, _) if task.lease.is_none() => {
             step(format!("windlass task release {id}"), "give it back")
         }
@@ -111,13 +111,6 @@ fn find_task_route(opened: &OpenedProject, task: &Task) -> Result<TaskRoute, Fai
             Ok(TaskRoute::Step(ResumeCommand::for_task(opened, id)?.to_next_step(purpose)))
         }
     }
-}
-
-/// Returns the dependency whose end has blocked a task, while it can still be reopened.
-fn find_blocker(opened: &OpenedProject, task: &Task) -> Result<Option<TaskId>, Failure> {
-    let Some(by) = task.blocked.as_ref().and_then(|blocked| blocked.by) else { return Ok(None) };
-    let is_over = matches!(opened.require_task(by)?.state, TaskState::Deleted | TaskState::Completed);
-    Ok(if is_over { None } else { Some(by) })
 }
 
 /// Returns the step that answers a session at its gate.
@@ -161,24 +154,32 @@ fn find_route_past_holder(opened: &OpenedProject, lease: &Lease) -> Result<TaskR
 /// Returns the step that merges a change, or the task that has to be merged first.
 fn find_merge_route(opened: &OpenedProject, task: &Task) -> Result<TaskRoute, Failure> {
     let id = task.id;
-    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
-    for below in task.workspace.iter().flat_map(|workspace| &workspace.stacked_on) {
-        let is_unmerged = |task: &Task| has_open_change(task) || work_without_change(task).is_some();
-        let below = snapshot.find_task(*below).map_err(hints::view_failure)?.filter(is_unmerged);
-        match below {
-            // A person has to merge this work with git, and only git knows whether it is merged.
-            Some(below) if below.state == TaskState::Deleted || !has_open_change(&below) => {
-                return Ok(TaskRoute::Step(NextStep::new(format!("windlass change show {id}"), "look at it")));
-            }
-            Some(below) => return Ok(TaskRoute::After(below.id)),
-            None => {}
+    match find_lower_change(opened, task)? {
+        // A person has to merge this work with git, and only git knows whether it is merged.
+        Some(below) if below.state == TaskState::Deleted || !has_open_change(&below) => {
+            return Ok(TaskRoute::Step(NextStep::new(format!("windlass change show {id}"), "look at it")));
         }
+        Some(below) => return Ok(TaskRoute::After(below.id)),
+        None => {}
     }
     Ok(TaskRoute::Step(match find_unclean_tree(opened, task) {
         Some(tree) => NextStep::new(format!("git -C {} status", quoted_path(&tree.path)), "see what blocks the merge")
             .with_note(format!("{}; then windlass change merge {id}", tree.remedy)),
         None => merge_change_step(opened, id),
     }))
+}
+
+/// Returns the first task below a stacked change whose work is not merged, as far as the log knows.
+pub fn find_lower_change(opened: &OpenedProject, task: &Task) -> Result<Option<Task>, Failure> {
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let is_unmerged = |task: &Task| has_open_change(task) || work_without_change(task).is_some();
+    for below in task.workspace.iter().flat_map(|workspace| &workspace.stacked_on) {
+        let below = snapshot.find_task(*below).map_err(hints::view_failure)?.filter(is_unmerged);
+        if below.is_some() {
+            return Ok(below);
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the tree that prevents the merge of a task's change: its local base is checked out there, and the tree is not clean.

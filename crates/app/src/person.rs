@@ -101,13 +101,7 @@ pub fn require_person(project: &Project) -> Result<(), Failure> {
         let is_hidden = store_records::has_store_record(project) && !can_see_ancestors();
         return if is_hidden { Err(refused(ANCESTORS_HIDDEN)) } else { Ok(()) };
     };
-    let opened = OpenedProject {
-        project: project.clone(),
-        store,
-        trust: false,
-        front_end: Arc::new(SilentFrontEnd),
-        person: None,
-    };
+    let opened = OpenedProject::new(project.clone(), store, false, Arc::new(SilentFrontEnd));
     let inside = CallerContext::detect_for_person(&opened, ConcernedSessions::Every(None))?;
     if inside.run.is_some() || inside.via.is_some() { Err(asks()) } else { Ok(()) }
 }
@@ -120,8 +114,7 @@ fn list_unfinished_sessions(opened: &OpenedProject, concern: ConcernedSessions<'
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let name = match concern {
         ConcernedSessions::Every(_) => {
-            let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
-            return Ok(sessions.into_iter().filter(|session| !session.is_over()).collect());
+            return snapshot.open_sessions().map_err(hints::store_failure);
         }
         ConcernedSessions::Named(name) => Some(name.clone()),
         ConcernedSessions::OfTask(id) => {
@@ -143,28 +136,26 @@ fn list_ended_resumed_sessions(
         ConcernedSessions::Every(Some(id)) | ConcernedSessions::OfTask(id) => id,
         ConcernedSessions::Every(None) | ConcernedSessions::Named(_) => return Ok(Vec::new()),
     };
-    let mut sessions =
-        opened.store.begin_snapshot().and_then(|snapshot| snapshot.all_sessions()).map_err(hints::store_failure)?;
-    sessions.retain(|session| session.is_over() && session.has_worked_on(id));
-    // The log has no index of types, so it is read only if there is a candidate.
-    if !sessions.is_empty() {
-        let filter = EventFilter { types: vec![EventType::SessionResumed], ..EventFilter::default() };
-        let resumed = opened.store.read_events_back(&filter, None, usize::MAX).map_err(hints::store_failure)?;
-        let names: BTreeSet<_> = resumed.into_iter().filter_map(|record| record.envelope.session).collect();
-        sessions.retain(|session| names.contains(&session.name));
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let claims = EventFilter { types: vec![EventType::TaskClaimed], task: Some(id), ..EventFilter::default() };
+    let claims = opened.store.read_events_back(&claims, None, usize::MAX).map_err(hints::store_failure)?;
+    let names: BTreeSet<SessionName> = claims.into_iter().filter_map(|record| record.envelope.session).collect();
+    let mut found = Vec::new();
+    for name in names {
+        let session = snapshot.find_session(&name).map_err(hints::view_failure)?;
+        let Some(session) = session.filter(Session::is_over) else { continue };
+        let types = vec![EventType::SessionResumed];
+        let filter = EventFilter { types, session: Some(name), ..EventFilter::default() };
+        let resumed = opened.store.read_events_back(&filter, None, 1).map_err(hints::store_failure)?;
+        found.extend((!resumed.is_empty()).then_some(session));
     }
-    Ok(sessions)
+    Ok(found)
 }
 
 /// Returns whether the session may have started this process, and the process has outlived the session's runner.
 fn may_have_outlived_runner(opened: &OpenedProject, session: &Session) -> Result<bool, Failure> {
-    let filter = EventFilter {
-        types: vec![EventType::SessionStarted],
-        session: Some(session.name.clone()),
-        ..EventFilter::default()
-    };
-    let found = opened.store.read_events_back(&filter, None, 1).map_err(hints::store_failure)?;
-    Ok(found.iter().any(|record| match &record.envelope.event {
+    let found = opened.store.read_event(session.started).map_err(hints::store_failure)?;
+    Ok(found.is_some_and(|record| match &record.envelope.event {
         Event::SessionStarted(started) => may_be_left_by_owner(
             started.owner.as_str(),
             environment::current_timestamp().elapsed_since(record.envelope.timestamp),

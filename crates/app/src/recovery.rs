@@ -112,7 +112,7 @@ fn load_effect_config(opened: &OpenedProject, digest: ConfigDigest) -> Result<Ar
 /// Returns the sessions that were cancelled while no process ran them.
 pub fn list_orphaned_cancellations(opened: &OpenedProject) -> Result<Vec<Session>, Failure> {
     let mut sessions =
-        opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.open_sessions().map_err(hints::store_failure)?;
     let owners = opened.project.owner_directory();
     sessions.retain(|session| {
         session.stopping.is_some()
@@ -125,7 +125,7 @@ pub fn list_orphaned_cancellations(opened: &OpenedProject) -> Result<Vec<Session
 /// Returns the sessions whose process has died, and that can be resumed.
 pub fn list_interrupted_sessions(opened: &OpenedProject) -> Result<Vec<Session>, Failure> {
     let mut sessions =
-        opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.open_sessions().map_err(hints::store_failure)?;
     let owners = opened.project.owner_directory();
     sessions.retain(|session| {
         session.stopping.is_none()
@@ -166,7 +166,7 @@ pub fn list_orphaned_effects(opened: &OpenedProject) -> Result<Vec<PendingEffect
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let mut effects = snapshot.pending_effects().map_err(hints::store_failure)?;
     let open = snapshot
-        .all_sessions()
+        .open_sessions()
         .map_err(hints::store_failure)?
         .into_iter()
         .filter(|session| session.ending_kind().is_none());

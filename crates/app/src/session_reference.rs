@@ -1,6 +1,6 @@
 //! References to a session on a command line: its name, the start of its name, its task, or nothing for the newest session.
 
-use windlass_engine::{EventType, Session, SessionName, StateView, TaskId};
+use windlass_engine::{Session, SessionName, StateView, TaskId};
 use windlass_store::{EventFilter, SqliteStore};
 use windlass_text as text;
 
@@ -54,14 +54,11 @@ impl OpenedProject {
 
     /// Finds the session that was started last.
     fn find_newest_session(&self) -> Result<Session, Failure> {
-        let filter = EventFilter { types: vec![EventType::SessionStarted], ..EventFilter::default() };
-        find_last_session(&self.store, &filter)?.map_or_else(
-            || {
-                Err(Failure::new(FailureCode::NotFound, "there are no sessions yet")
-                    .with_hint("`windlass run GOAL` starts one"))
-            },
-            |name| self.require_session(&name),
-        )
+        let snapshot = self.store.begin_snapshot().map_err(hints::store_failure)?;
+        let newest = snapshot.newest_sessions(1).map_err(hints::store_failure)?;
+        newest.into_iter().next().ok_or_else(|| {
+            Failure::new(FailureCode::NotFound, "there are no sessions yet").with_hint("`windlass run GOAL` starts one")
+        })
     }
 
     /// Finds the session that worked on a task last.

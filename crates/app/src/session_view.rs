@@ -33,6 +33,17 @@ impl SessionView {
         }
     }
 
+    /// Returns whether the process of an open session has died. A session that asks a person needs no process until the answer.
+    pub fn is_deserted(&self) -> bool {
+        !self.alive && !self.session.is_over() && self.session.next_action() != NextAction::Answer
+    }
+
+    /// Returns the command that goes on with a session whose process has died.
+    pub fn find_resume_command(&self, opened: &OpenedProject) -> Result<Option<String>, Failure> {
+        let steps = if self.is_deserted() { self.list_next_steps(opened)? } else { Vec::new() };
+        Ok(steps.first().map(NextStep::shell_line))
+    }
+
     /// Returns what the session waits for.
     pub fn describe_awaited(&self, snapshot: &StoreSnapshot<'_>) -> Result<Option<String>, Failure> {
         let session = &self.session;

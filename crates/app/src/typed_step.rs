@@ -27,6 +27,12 @@ impl NextStep {
         Self { note: note.into(), ..self }
     }
 
+    /// Puts a remark in front of the note.
+    pub fn with_first_note(self, first: String) -> Self {
+        let note = self.note.map_or_else(|| first.clone(), |note| format!("{first}; {note}"));
+        Self { note: Some(note), ..self }
+    }
+
     /// Returns the command with its note as a shell comment.
     pub fn shell_line(&self) -> String {
         match &self.note {

@@ -74,6 +74,7 @@ mod test_secrets;
 mod test_self_driven_agent;
 mod test_serve;
 mod test_serve_requests;
+mod test_serve_sessions;
 mod test_session_commands;
 mod test_signals;
 mod test_specification_examples;

@@ -86,7 +86,7 @@ fn task_without_changes_opens_no_change_and_needs_continuation() {
     assert_eq!(ran.code, 3, "{ran}");
     let task = repo.show_task("T1");
     assert_eq!(task["state"], "needs_continuation");
-    assert!(task["reason"].as_str().unwrap().starts_with("no_changes"), "{task}");
+    assert!(task["reason"].as_str().unwrap().starts_with("no changes: "), "{task}");
     assert!(repo.events_of_type("change_opened").is_empty());
     let told = repo.world.run_ok(&["task", "complete", "T1"]);
     assert!(!told.contains("windlass/t1-do-nothing"), "{told}");

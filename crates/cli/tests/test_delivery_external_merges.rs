@@ -111,7 +111,7 @@ fn commits_pulled_from_others_do_not_count_as_task_work() {
         repo.set_agent(&format!("cat > /dev/null; others; {take}")).add_task("Work");
         let ran = repo.world.run(&["run", "--trust", "--agent", "command:agent", "--max-iterations", "1"]);
         assert_eq!(ran.code, 3, "{take}\n{ran}");
-        assert!(repo.show_task("T1")["reason"].as_str().unwrap().starts_with("no_changes"), "{take}");
+        assert!(repo.show_task("T1")["reason"].as_str().unwrap().starts_with("no changes: "), "{take}");
     }
 }
 

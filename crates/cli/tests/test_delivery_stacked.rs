@@ -120,7 +120,7 @@ fn commits_that_change_nothing_are_nothing_to_submit() {
         let ran = repo.world.run(&["run", "--trust", "--agent", "command:agent", "--max-iterations", "1"]);
         assert!(ran.code != 0 && repo.events_of_type("change_opened").is_empty(), "{ran}");
         let task = repo.show_task("T1");
-        assert!(task["reason"].as_str().unwrap_or_default().starts_with("no_changes"), "{task}");
+        assert!(task["reason"].as_str().unwrap_or_default().starts_with("no changes: "), "{task}");
     }
 }
 

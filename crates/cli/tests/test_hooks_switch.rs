@@ -64,16 +64,17 @@ fn enabled_flag_is_edited_without_reformatting_messy_config() {
     assert_snapshot!(world.run(&["hooks", "enable", "lint: all"]), @"
     `lint: all` is switched on in $WORK/.windlass/config.yaml:
         7 -       enabled: false
-        7 +       enabled: true
-    Nothing of the configuration runs until you trust it again: `windlass trust`.
     ");
-    assert_eq!(read_config(&world), COMMENTED_CONFIG.replace("# quick\n", "# quick\n      enabled: true\n"));
+    assert_eq!(read_config(&world), COMMENTED_CONFIG);
+    assert_eq!(world.json(&["trust", "--show"])["trust"], "trusted");
 
     let check = |name: &str, old: &str, new: &str| {
         world.write(".windlass/config.yaml", COMMENTED_CONFIG);
         world.run_ok(&["hooks", "disable", name]);
         assert_eq!(read_config(&world), COMMENTED_CONFIG.replacen(old, new, 1), "{name}");
         world.run_ok(&["config", "check"]);
+        world.run_ok(&["hooks", "enable", name]);
+        assert_eq!(read_config(&world), COMMENTED_CONFIG, "{name}");
     };
     check("stop[1]", "{command", "{enabled: false, command");
     check("before_submit[1]:run_tests", "run_tests,", "{use: run_tests, enabled: false},");
@@ -193,7 +194,6 @@ fn built_ins_that_stand_nowhere() {
           enabled: false
       before_submit:
         - use: create_pr
-          enabled: true
     ");
     assert_snapshot!(world.run(&["hooks", "list"]), @"
     before_submit (gate)
@@ -279,6 +279,8 @@ fn links_modes_and_marks_stay() {
     assert_eq!(fs::metadata(&real).unwrap().mode() & 0o777, 0o640);
     assert_eq!(fs::read_to_string(&real).unwrap(), format!("{text}      enabled: false\r\n"));
     assert_eq!(fs::read_dir(world.path(".")).unwrap().count(), 2, "nothing is left beside it");
+    world.run_ok(&["hooks", "enable", "stop[0]"]);
+    assert_eq!(fs::read_to_string(&real).unwrap(), text);
 }
 
 #[test]

@@ -293,7 +293,7 @@ hooks:
           priority: 200
           command: echo announced >>said
         - {name: count, command: 'echo counted >>said', priority: 100}
-        - {priority: 10, use: auto-create-review-task, enabled: true}
+        - {use: auto-create-review-task, priority: 10}
       task_created:
         - {name: greet, command: 'echo hello >>said'}
         - {name: same, command: 'true', events: [task_started], priority: 3}

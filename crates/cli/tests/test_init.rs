@@ -41,6 +41,16 @@ fn init_creates_project_once_and_status_shows_it() {
 }
 
 #[test]
+fn init_says_that_work_is_pushed_to_origin() {
+    let world = TestWorld::empty();
+    world.write(".git/HEAD", "ref: refs/heads/main\n");
+    world.write(".git/config", "[remote \"origin\"]\n\turl = ../shop.git\n");
+    let created = world.run_ok(&["init"]);
+    let row = "\n  git      main\n  remote   origin; Windlass pushes the work of each task there as a branch (";
+    assert!(created.contains(row), "{created}");
+}
+
+#[test]
 fn programs_read_the_same() {
     let world = TestWorld::empty();
     world.write("go.mod", "");

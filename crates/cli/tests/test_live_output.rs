@@ -4,9 +4,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::TestWorld;
+use crate::support::web_page::ServedPage;
 use crate::test_run::{RUN, create_agent_project};
 
 const SESSION_NAME: &str = "mend-the-pump-e01275de";
@@ -66,6 +67,24 @@ fn followed_logs_show_output_before_turn_ends() {
     assert_eq!(rest.matches("I look at the valve.").count(), 0, "the output is shown once: {rest}");
     assert_eq!(json_follower.await_exit().0, 0);
     assert_eq!(run.await_exit().0, 0);
+}
+
+#[test]
+fn output_of_cancelled_turn_stays_in_logs_and_timeline() {
+    let world = create_speaking_project();
+    let run = StartedProgram::new(&world, RUN);
+    fs::read(world.path("started")).unwrap();
+    let mut follower = StartedProgram::new(&world, &["session", "logs", "--follow"]);
+    follower.await_line("I look at the valve.");
+    world.run_ok(&["session", "cancel", SESSION_NAME]);
+    assert_eq!((run.await_exit().0, follower.await_exit().0), (3, 0));
+    let logs = world.run_ok(&["session", "logs", SESSION_NAME]);
+    assert!(logs.contains("agent: interrupted\n  | I look at the valve.\n"), "{logs}");
+    let page = ServedPage::new(&world, &[]);
+    let token = ServedPage::create_token(&world, "look");
+    let timeline = page.get(&format!("/api/sessions/{SESSION_NAME}"), &token).json();
+    let turn = timeline["groups"][1]["items"][0].clone();
+    assert_eq!((&turn["kind"], &turn["text"]), (&json!("turn"), &json!("I look at the valve.")), "{timeline}");
 }
 
 #[test]

@@ -2,8 +2,11 @@
 
 use std::process::Stdio;
 
+use serde_json::Value;
+
 use crate::support::TestWorld;
 use crate::support::git_project::GitProject;
+use crate::support::web_page::ServedPage;
 use crate::test_next::{create_escalated_task, create_killed_session};
 use crate::test_run::RUN;
 
@@ -111,13 +114,21 @@ fn stacked_changes_offer_the_lowest_one() {
     let repo = GitProject { world: repo.world.with_windlass() };
     let shown =
         first.stdout + &command_outputs(&repo.world, &[&["task", "show", "T2"], &["why", "T2"], &["change", "list"]]);
+    let merge = "windlass change merge T1  # T1 comes first; look first: windlass change show T1\n";
     assert!(shown.contains(&format!("next          {merge}")) && !shown.contains("change merge T2"), "{shown}");
+    let page = ServedPage::new(&repo.world, &[]);
+    let now = page.get("/api/now", &ServedPage::create_token(&repo.world, "look")).json();
+    let reasons: Vec<Value> = now["waiting"].as_array().unwrap().iter().map(|item| item["reason"].clone()).collect();
+    let [first, second] = ["t1-first into main", "t2-second into main, after the change of T1"];
+    assert_eq!(reasons, [first, second].map(|change| format!("look at its change windlass/{change}")));
+    drop(page);
     repo.world.run_printed_commands(&shown);
 
     // The task below was reopened: its work comes first.
     repo.world.run_ok(&["task", "reopen", "T1", "--force", "--reason", "not yet"]);
     let shown = repo.world.run_ok(&["task", "show", "T2"]);
-    assert!(shown.contains("next          windlass run --task T1 --agent command:agent\n"), "{shown}");
+    let run = "windlass run --task T1 --agent command:agent  # T1 comes first\n";
+    assert!(shown.contains(&format!("next          {run}")), "{shown}");
     repo.world.run_printed_commands(&shown);
     let refused = repo.world.expect_failure(&["change", "merge", "T2"]);
     assert!(refused.contains("hint: T1 is ready: its work must be accepted first; `windlass why T1`"), "{refused}");

@@ -1,9 +1,10 @@
 //! `windlass serve`: logins, roles, and requests that are refused.
 
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::TestWorld;
 use crate::support::web_page::ServedPage;
@@ -34,6 +35,43 @@ fn login_code_works_once_and_sets_strict_cookie() {
 }
 
 #[test]
+fn revoked_viewer_is_logged_out() {
+    let world = TestWorld::with_tasks(&["First"]);
+    let page = ServedPage::new(&world, &[]);
+    let token = ServedPage::create_token(&world, "look");
+    world.run_ok(&["serve", "invite", "robot", "--may", "manage"]);
+    let mut logins = world.json_lines(&["serve", "invite", "--list"]);
+    logins.retain(|login| login["name"] == "robot");
+    let shown: Vec<(&Value, &Value)> = logins.iter().map(|login| (&login["kind"], &login["may"])).collect();
+    assert_eq!(shown, [(&json!("token"), &json!("look")), (&json!("code"), &json!("manage"))]);
+    assert!(!world.run_ok(&["serve", "invite", "--list"]).contains(&token));
+    let mut events = page.open_events(&token, 0);
+    let mut line = String::new();
+    while !line.contains("event: ready") {
+        line.clear();
+        assert!(events.read_line(&mut line).unwrap() > 0, "the stream is open");
+    }
+    assert_eq!(world.run_ok(&["serve", "invite", "--revoke", "robot"]), "ended 2 logins of robot\n");
+    assert_eq!(page.get("/api/now", &token).error(), (401, "not_logged_in".to_owned()));
+    world.run_ok(&["task", "add", "Second"]);
+    let mut rest = String::new();
+    events.read_to_string(&mut rest).unwrap();
+    assert!(!rest.contains("Second"), "{rest}");
+    assert_eq!(page.log_in().status, 200, "other logins stay");
+    let error = world.expect_failure(&["serve", "invite", "--revoke", "robot"]);
+    assert!(error.contains("`robot` has no login"), "{error}");
+}
+
+#[test]
+fn invitation_longer_than_a_month_is_refused() {
+    let world = TestWorld::new();
+    for time in ["99999h", "31d", "0s"] {
+        let error = world.expect_failure(&["serve", "invite", "ann", "--valid", time]);
+        assert!(error.contains("expected a length of time from `1s` to `30d`"), "{error}");
+    }
+}
+
+#[test]
 fn access_records_have_digests_and_no_secret() {
     let world = TestWorld::new();
     let page = ServedPage::new(&world, &[]);
@@ -46,6 +84,33 @@ fn access_records_have_digests_and_no_secret() {
         files += 1;
     }
     assert_eq!(files, 2, "the records and their lock");
+}
+
+#[test]
+fn unreadable_access_records_are_reported() {
+    let world = TestWorld::new();
+    let (mut said, stderr) = std::io::pipe().unwrap();
+    let mut command = world.command(&["--json", "serve"]);
+    command.stderr(stderr);
+    let page = ServedPage::start(command);
+    let token = ServedPage::create_token(&world, "look");
+    let directory = world.directory.parent().unwrap().join("state/web");
+    let files = std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path());
+    let records = files.into_iter().find(|file| file.extension().is_some_and(|end| end == "json")).unwrap();
+    std::fs::write(&records, "{").unwrap();
+    for _ in 0..2 {
+        let answer = page.get("/api/now", &token);
+        assert_eq!(answer.error(), (503, "access".to_owned()));
+        let error = answer.json()["error"].to_string();
+        assert!(error.contains(&format!("cannot read the records of logins `{}`", records.display())), "{error}");
+        assert!(answer.json()["hint"].to_string().contains("remove the file"), "{}", answer.text);
+    }
+    assert_eq!(page.log_in().error(), (503, "access".to_owned()));
+    drop(page);
+    let mut log = String::new();
+    said.read_to_string(&mut log).unwrap();
+    assert_eq!(log.matches("error: cannot read the records of logins").count(), 1, "{log}");
+    assert!(log.contains("hint: remove the file"), "{log}");
 }
 
 #[test]
@@ -103,6 +168,12 @@ fn role_limits_the_requests_of_viewer() {
     assert_eq!(page.post("/api/answer", &look, &question).error(), (403, "role".to_owned()));
     let new = json!({"goal": "Paint it"});
     assert_eq!(page.post("/api/tasks", &answer, &new).error(), (403, "role".to_owned()));
+    // The role counts before the path and the body.
+    let wrong = json!({"autor": "me"});
+    assert_eq!(page.post("/api/tasks", &answer, &wrong).error(), (403, "role".to_owned()));
+    assert_eq!(page.post("/api/tasks/none/edit", &look, &wrong).error(), (403, "role".to_owned()));
+    assert_eq!(page.post("/api/answer", &look, &wrong).error(), (403, "role".to_owned()));
+    assert_eq!(page.post("/api/answer", "", &wrong).error(), (401, "not_logged_in".to_owned()));
     assert_eq!(page.post("/api/tasks", &manage, &new).json()["id"], "T2");
     let created = world.json_lines(&["events", "--type", "task_created"]);
     assert_eq!(created[1]["metadata"]["triggeredBy"], "robot", "{}", created[1]);
@@ -120,6 +191,22 @@ fn large_body_and_unknown_field_are_refused() {
     assert_eq!(page.get("/api/nothing", &token).error(), (404, "not_found".to_owned()));
     assert_eq!(page.get("/api/tasks/T99", &token).status, 404);
     assert_eq!(page.get("/api/tasks?limit=many", &token).error(), (400, "usage".to_owned()));
+}
+
+#[test]
+fn unknown_task_type_is_refused_with_known_types() {
+    let world = create_agent_project("task_types: {product: {}, infra: {}}\n", "");
+    world.run_ok(&["init"]);
+    let page = ServedPage::new(&world, &[]);
+    let token = ServedPage::create_token(&world, "manage");
+    let refused = page.post("/api/tasks", &token, &json!({"goal": "Sell", "type": "prodct"}));
+    assert_eq!(refused.error(), (422, "usage".to_owned()), "{}", refused.text);
+    let said = refused.json()["error"].as_str().unwrap().to_owned();
+    assert_eq!(said, "there is no type `prodct`; did you mean `product`? There are infra and product");
+    let refused = page.post("/api/tasks", &token, &json!({"goal": "Sell", "type": "two words"}));
+    assert_eq!(refused.error(), (422, "usage".to_owned()), "{}", refused.text);
+    assert!(refused.json()["cause"].to_string().contains("two words"), "{}", refused.text);
+    assert_eq!(page.post("/api/tasks", &token, &json!({"goal": "Sell", "type": "product"})).status, 200);
 }
 
 #[test]
@@ -152,31 +239,49 @@ fn address_for_other_machines_needs_tls() {
     assert!(error.contains("cannot use `a.pem`"), "{error}");
 }
 
+/// Returns a script that opens a connection as descriptor 3, and sends a command to the page.
+fn write_request_script((address, port): (&str, &str), host: &str, token: &str) -> String {
+    format!(
+        "exec 3<>/dev/tcp/{address}/{port}; printf \"POST /api/tasks HTTP/1.0\\r\\nHost: {host}\\r\\n\
+         Authorization: Bearer {token}\\r\\nContent-Type: application/json\\r\\nContent-Length: 14\\r\\n\\r\\n\
+         {{\\\"goal\\\":\\\"own\\\"}}\" >&3"
+    )
+}
+
 #[test]
 fn request_of_agent_is_refused() {
     let world = create_agent_project("", "");
     world.run_ok(&["init"]);
     let page = ServedPage::new(&world, &[]);
     let token = ServedPage::create_token(&world, "manage");
-    let request = format!(
-        "POST /api/tasks HTTP/1.0\\r\\nHost: {}\\r\\nAuthorization: Bearer {token}\\r\\n\
-         Content-Type: application/json\\r\\nContent-Length: 14\\r\\n\\r\\n{{\\\"goal\\\":\\\"own\\\"}}",
-        page.host
-    );
-    world.write(
-        "agent.sh",
-        format!(
-            "cat > prompt; env > variables; exec 3<>/dev/tcp/127.0.0.1/{}; printf \"{request}\" >&3; cat <&3 > answer; \
-             echo '<promise>COMPLETE</promise>'",
-            page.port()
-        ),
-    );
+    let send = write_request_script(("127.0.0.1", page.port()), &page.host, &token);
+    let ends = "echo '<promise>COMPLETE</promise>'";
+    world.write("agent.sh", format!("cat > prompt; env > variables; {send}; cat <&3 > answer; {ends}"));
     let ran = world.run(&["run", "Mend the pump", "--agent", "command:bash agent.sh"]);
     assert_eq!(ran.code, 0, "{ran}");
     let answer = world.read_file("answer");
     assert!(answer.starts_with("HTTP/1.0 403") && answer.contains("from an agent or a hook"), "{answer}");
     assert!(!world.read_file("variables").contains(&token));
     assert_eq!(world.json_lines(&["task", "list"]).iter().filter(|task| task["goal"] == "own").count(), 0);
+}
+
+#[test]
+fn request_of_agent_is_refused_at_every_address_of_server() {
+    for (listen, address) in [("0.0.0.0", "127.0.0.1"), ("[::]", "::1"), ("[::]", "127.0.0.1")] {
+        let world = create_agent_project("", "");
+        world.run_ok(&["init"]);
+        let free = std::net::TcpListener::bind(format!("{listen}:0")).unwrap().local_addr().unwrap().port().to_string();
+        let place = format!("{listen}:{free}");
+        let _page = ServedPage::new(&world, &["--listen", &place, "--behind-proxy", "--host", "page.example"]);
+        let token = ServedPage::create_token(&world, "manage");
+        let send = write_request_script((address, &free), "page.example", &token);
+        let ends = "echo '<promise>COMPLETE</promise>'";
+        world.write("agent.sh", format!("cat > prompt; {send}; cat <&3 > answer; {ends}"));
+        assert_eq!(world.run(&["run", "Mend the pump", "--agent", "command:bash agent.sh"]).code, 0);
+        let answer = world.read_file("answer");
+        let is_refused = answer.starts_with("HTTP/1.0 403") && answer.contains("from an agent or a hook");
+        assert!(is_refused, "{listen} {address}: {answer}");
+    }
 }
 
 /// An agent that closes its connection at once cannot be found any more, so a connection without an owner is refused.
@@ -186,15 +291,10 @@ fn request_of_agent_that_does_not_wait_is_refused() {
     world.run_ok(&["init"]);
     let page = ServedPage::new(&world, &[]);
     let token = ServedPage::create_token(&world, "manage");
-    let request = format!(
-        "POST /api/tasks HTTP/1.0\\r\\nHost: {}\\r\\nAuthorization: Bearer {token}\\r\\n\
-         Content-Type: application/json\\r\\nContent-Length: 14\\r\\n\\r\\n{{\\\"goal\\\":\\\"own\\\"}}",
-        page.host
-    );
-    let send = format!("exec 3<>/dev/tcp/127.0.0.1/{}; printf \"{request}\" >&3; exec 3>&-", page.port());
+    let send = write_request_script(("127.0.0.1", page.port()), &page.host, &token);
     world.write(
         "agent.sh",
-        format!("cat > prompt; for n in 1 2 3 4 5; do {send}; done; echo '<promise>COMPLETE</promise>'"),
+        format!("cat > prompt; for n in 1 2 3 4 5; do {send}; exec 3>&-; done; echo '<promise>COMPLETE</promise>'"),
     );
     assert_eq!(world.run(&["run", "Mend the pump", "--agent", "command:bash agent.sh"]).code, 0);
     // The server answers one request after another of these, so this one comes last.
@@ -252,6 +352,39 @@ fn killed_server_sends_missed_events_after_restart() {
         line.clear();
     }
     assert_eq!(goals, ["Second", "Third"]);
+}
+
+#[test]
+fn second_server_is_refused_until_the_first_has_died() {
+    let world = TestWorld::new();
+    let mut page = ServedPage::new(&world, &[]);
+    for words in [&["serve"][..], &["serve", "--listen", page.port()]] {
+        let error = world.expect_failure(words);
+        assert!(error.contains(&format!("another process serves it at http://{}\n", page.host)), "{error}");
+    }
+    assert!(world.run_ok(&["serve", "invite", "bob"]).contains(&page.host));
+    page.send_signal(Signal::KILL);
+    page.await_exit();
+    let error = world.expect_failure(&["serve", "invite", "bob"]);
+    assert!(error.contains("the page is not served now"), "{error}");
+    let page = ServedPage::new(&world, &[]);
+    assert!(world.run_ok(&["serve", "invite", "bob"]).contains(&page.host));
+}
+
+#[test]
+fn browser_that_does_not_start_is_reported_with_address() {
+    let world = TestWorld::new();
+    let opener = world.program_directory().join("xdg-open");
+    std::fs::write(&opener, "#!/bin/sh\nexit 3\n").unwrap();
+    std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (said, stderr) = std::io::pipe().unwrap();
+    let mut command = world.command(&["--json", "serve", "--open"]);
+    command.stderr(stderr);
+    let page = ServedPage::start(command);
+    let mut line = String::new();
+    BufReader::new(said).read_line(&mut line).unwrap();
+    let reason = "warning: no browser could be started: `xdg-open` ended with exit status: 3; open http://";
+    assert!(line.starts_with(reason) && line.contains(&format!("{}/#code={}", page.host, page.code)), "{line}");
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 use std::thread;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::TestWorld;
+use crate::support::git_project::GitProject;
 use crate::support::web_page::ServedPage;
 use crate::test_next::create_escalated_task;
 use crate::test_run::{RUN, create_agent_project};
@@ -27,8 +29,31 @@ fn now_view_shows_question_with_evidence() {
     let answer =
         page.post("/api/answer", &token, &json!({"subject": "T1", "answer": "continue", "text": "It may stay."}));
     assert_eq!(answer.status, 200, "{}", answer.text);
+    let outcome = answer.json()["outcome"].as_str().unwrap_or_default().to_owned();
+    assert!(outcome.starts_with("T1 is now ready; `windlass run --task T1"), "no process runs it: {outcome}");
     assert_eq!(page.get("/api/now", &token).json()["waiting"], json!([]));
+    let late = page.post("/api/answer", &token, &json!({"subject": "T1", "answer": "continue"}));
+    assert_eq!(late.status, 409, "{}", late.text);
+    assert_eq!(late.json()["cause"], "the last answer is from robot: continue: It may stay.");
     assert_eq!(world.json(&["task", "show", "T1"])["state"], "ready");
+}
+
+#[test]
+fn now_view_and_status_name_the_same_waiting_tasks() {
+    let world = TestWorld::with_tasks(&["Dig", "Fill"]);
+    world.run_ok(&["task", "add", "Plant", "--depends", "T1"]);
+    world.run_ok(&["task", "add", "Mow", "--depends", "T2"]);
+    world.run_ok(&["task", "fail", "T1", "--reason", "rock"]);
+    world.run_ok(&["task", "delete", "T2", "--force"]);
+    let page = ServedPage::new(&world, &[]);
+    let now = page.get("/api/now", &ServedPage::create_token(&world, "look")).json();
+    let status = world.json(&["status"]);
+    let list = |rows: &Value, key: &str| -> Vec<Value> {
+        rows.as_array().unwrap().iter().map(|row| row[key].clone()).collect()
+    };
+    // T3 is blocked, too, and waits for T1. T4 waits for a task that was deleted.
+    assert_eq!(list(&now["waiting"], "task"), ["T1", "T4"]);
+    assert_eq!(list(&status["stuck"], "id"), ["T1", "T4"]);
 }
 
 #[test]
@@ -39,7 +64,9 @@ fn question_link_answers_once_without_login() {
     let path = format!("/api/questions/{token}");
     let question = page.get(&path, "").json();
     assert_eq!((&question["task"], &question["title"]), (&json!("T1"), &json!("Mend the pump")));
-    assert_eq!(page.post(&path, "", &json!({"answer": "perhaps"})).status, 400);
+    let project = world.directory.file_name().unwrap().to_str().unwrap();
+    assert_eq!(question["project"], project);
+    assert_eq!(page.post(&path, "", &json!({"answer": "perhaps"})).status, 422);
     assert_eq!(page.post(&path, "", &json!({"answer": "continue"})).status, 200);
     assert_eq!(page.post(&path, "", &json!({"answer": "continue"})).status, 404);
     assert_eq!(page.get(&path, "").status, 404);
@@ -53,7 +80,8 @@ fn question_link_ends_with_its_question() {
     let page = ServedPage::new(&world, &[]);
     let token = read_question_token(&world, "T1");
     world.run_ok(&["answer", "T1", "continue"]);
-    assert_eq!(page.get(&format!("/api/questions/{token}"), "").status, 404);
+    let late = page.get(&format!("/api/questions/{token}"), "");
+    assert_eq!((late.status, &late.json()["cause"]), (404, &json!("the last answer is from ann: continue")));
     // The same task asks again: that is another question.
     assert_eq!(world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]).code, 4);
     assert_eq!(page.get(&format!("/api/questions/{token}"), "").status, 404);
@@ -76,7 +104,7 @@ fn question_link_is_part_of_notice_while_page_is_served() {
     let run = ["run", "--task", "T1", "--agent", "command:sh agent.sh"];
     assert_eq!(world.run(&run).code, 4);
     assert_eq!(notices()[0]["answer_url"], "");
-    let page = ServedPage::new(&world, &[]);
+    let mut page = ServedPage::new(&world, &[]);
     world.run_ok(&["answer", "T1", "continue"]);
     assert_eq!(world.run(&run).code, 4);
     let notice = &notices()[1];
@@ -88,6 +116,25 @@ fn question_link_is_part_of_notice_while_page_is_served() {
     assert_eq!((question.status, &question.json()["task"]), (200, &json!("T1")));
     let log = world.run_ok(&["--json", "events"]);
     assert!(!log.contains(token), "the log has no secret");
+    page.send_signal(Signal::KILL);
+    page.await_exit();
+    world.run_ok(&["answer", "T1", "continue"]);
+    assert_eq!(world.run(&run).code, 4);
+    assert_eq!(notices()[2]["answer_url"], "", "a server that was killed answers no link");
+}
+
+#[test]
+fn notices_of_command_are_part_of_its_answer() {
+    let world = TestWorld::new();
+    world.write(".windlass/config.yaml", "task_types: {docs: {}}\n");
+    let page = ServedPage::new(&world, &[]);
+    let token = ServedPage::create_token(&world, "manage");
+    let add = || page.post("/api/tasks", &token, &json!({"goal": "Mend the pump"})).json();
+    let notices = add()["notices"].clone();
+    assert!(notices[0].as_str().unwrap().starts_with("note: the configuration is not trusted"), "{notices}");
+    world.run_ok(&["trust", "--yes"]);
+    let added = add();
+    assert_eq!((&added["id"], &added["notices"]), (&json!("T2"), &Value::Null));
 }
 
 #[test]
@@ -97,6 +144,16 @@ fn question_link_is_drawn_as_code_for_phones() {
     let drawn = world.run_ok(&["serve", "question", "T1", "--qr"]);
     assert!(drawn.contains('█') && drawn.lines().last().unwrap().contains("/answer#"), "{drawn}");
     assert!(drawn.lines().count() <= 24, "it fits a usual terminal: {drawn}");
+}
+
+#[test]
+fn graph_edge_leads_from_waiting_task_to_awaited_one() {
+    let world = TestWorld::with_tasks(&["Mend the pump", "Paint the door"]);
+    world.run_ok(&["task", "link", "T1", "blocks", "T2"]);
+    let page = ServedPage::new(&world, &[]);
+    let graph = page.get("/api/graph", &ServedPage::create_token(&world, "look")).json();
+    let edge = &graph["edges"][0];
+    assert_eq!((&edge["from"], &edge["to"], &edge["isDependency"]), (&json!("T2"), &json!("T1"), &json!(true)));
 }
 
 #[test]
@@ -118,15 +175,20 @@ fn one_of_simultaneous_answers_wins() {
 
 #[test]
 fn hook_is_switched_but_never_trusted() {
-    let config = "hooks: {stop: [{name: tests, command: 'echo red >&2; exit 2'}]}\n";
+    let config = "hooks:\n  stop:\n    - {name: tests, command: 'echo red >&2; exit 2'}\n    - command: echo green\n";
     let world = create_agent_project(config, "echo '<promise>COMPLETE</promise>'");
-    world.run_ok(&["init"]);
     world.run_ok(&["init"]);
     let page = ServedPage::new(&world, &[]);
     let token = ServedPage::create_token(&world, "manage");
     let tested =
         page.post("/api/hooks/tests/test", &token, &json!({"point": "stop", "payload": {"iteration": 3}})).json();
     assert_eq!((&tested["outcome"], &tested["feedback"]), (&json!("block"), &json!("red")), "{tested}");
+    assert_eq!((&tested["exitCode"], &tested["output"]), (&json!(2), &json!("red")), "{tested}");
+    // A hook that passes shows what it wrote, although the agent gets nothing.
+    let tested = page.post("/api/hooks/stop%5B1%5D/test", &token, &json!({"point": "stop"})).json();
+    assert_eq!((&tested["outcome"], &tested["feedback"]), (&json!("success"), &json!(null)), "{tested}");
+    assert_eq!((&tested["exitCode"], &tested["output"]), (&json!(0), &json!("green")), "{tested}");
+    assert!(tested["durationMs"].is_u64(), "{tested}");
     let switched = page.post("/api/hooks/tests/switch", &token, &json!({"enabled": false}));
     assert_eq!(switched.json(), json!({"changed": true, "needsTrust": true}));
     assert!(world.read_file(".windlass/config.yaml").contains("enabled: false"));
@@ -136,6 +198,44 @@ fn hook_is_switched_but_never_trusted() {
     let document = page.get("/api/openapi.json", &token).text;
     assert!(!document.contains("/api/trust"), "no request trusts a configuration");
     assert_eq!(page.post("/api/hooks/test/switch", &token, &json!({"enabled": false})).status, 404);
+    // The configuration is what it was, so it is trusted as before.
+    let switched = page.post("/api/hooks/tests/switch", &token, &json!({"enabled": true}));
+    assert_eq!(switched.json(), json!({"changed": true, "needsTrust": false}));
+    assert_eq!(world.read_file(".windlass/config.yaml"), config);
+}
+
+#[test]
+fn hooks_view_names_bound_agent_and_counts_blocks_and_errors() {
+    let config = "agents: {ann: {command: sh agent.sh, hooks: {stop: [{command: 'true'}]}}}\n\
+                  limits: {max_hook_retries: 0}\n\
+                  hooks: {stop: [{name: tests, command: exit 2}, {name: lint, command: exit 1}]}\n";
+    let world = create_agent_project(config, "echo '<promise>COMPLETE</promise>'");
+    assert_eq!(world.run(RUN).code, 4);
+    let page = ServedPage::new(&world, &[]);
+    let hooks = page.get("/api/hooks", &ServedPage::create_token(&world, "look")).json();
+    let find = |name: &str| hooks["hooks"].as_array().unwrap().iter().find(|hook| hook["name"] == name).unwrap();
+    let counts = |name: &str| (&find(name)["runs"], &find(name)["blocks"], &find(name)["errors"]);
+    assert_eq!(counts("tests"), (&json!(1), &json!(1), &json!(0)));
+    assert_eq!(counts("lint"), (&json!(1), &json!(0), &json!(1)));
+    assert_eq!((&find("tests")["agent"], &find("ann.stop[0]")["agent"]), (&json!(null), &json!("ann")));
+}
+
+#[test]
+fn cost_view_shows_budget_of_open_session() {
+    let config = "limits: {max_hook_retries: 0, cost: 2.5, tokens: 10000}\non_retry_limit: ask\n\
+                  hooks: {stop: [{name: tests, command: exit 2}]}\n";
+    let world = create_agent_project(config, "");
+    let turn = "turns: [{do: [{say: Mended.}, {promise: COMPLETE}, {answer: {stopReason: end_turn, usage: \
+                {inputTokens: 5200, outputTokens: 340, totalTokens: 5540}}}]}]\n";
+    world.write("paid.yaml", turn);
+    assert_eq!(world.run(&["run", "Mend the pump", "--session", "pump", "--agent", "scripted:paid.yaml"]).code, 4);
+    let page = ServedPage::new(&world, &[]);
+    let budgets = &page.get("/api/cost", &ServedPage::create_token(&world, "look")).json()["budgets"];
+    let limits = json!({"costUsd": 2.5, "tokens": 10000});
+    assert_eq!(budgets["limits"], limits);
+    let session = &budgets["sessions"][0];
+    assert_eq!((&session["session"], &session["limits"]), (&json!("pump"), &limits), "{budgets}");
+    assert_eq!((&session["usage"]["inputTokens"], &session["usage"]["outputTokens"]), (&json!(5200), &json!(340)));
 }
 
 #[test]
@@ -156,6 +256,32 @@ fn comments_of_review_are_feedback_of_next_turn() {
 }
 
 #[test]
+fn change_names_remote_that_merge_pushes_to() {
+    let config = "hooks: {before_submit: [create_pr]}\n";
+    for (repo, remote) in [(GitProject::new(config), Value::Null), (GitProject::with_remote(config), json!("origin"))] {
+        repo.set_agent("echo b > b.txt").add_task("First");
+        assert_eq!(repo.run_ready_tasks().code, 0);
+        let page = ServedPage::new(&repo.world, &[]);
+        let change = page.get("/api/changes/T1", &ServedPage::create_token(&repo.world, "look")).json();
+        assert_eq!((&change["canMerge"], &change["mergeRemote"]), (&json!(true), &remote), "{change}");
+    }
+}
+
+#[test]
+fn log_names_person_and_shows_whole_event() {
+    let world = TestWorld::new();
+    let page = ServedPage::new(&world, &[]);
+    let token = ServedPage::create_token(&world, "manage");
+    assert_eq!(page.post("/api/tasks", &token, &json!({"goal": "Mend the pump"})).status, 200);
+    let entry = &page.get("/api/log", &token).json()["entries"][0];
+    assert_eq!((&entry["type"], &entry["triggeredBy"]), (&json!("task_created"), &json!("robot")));
+    let seq = &entry["seq"];
+    let printed = world.json_lines(&["events", "--from", &seq.to_string(), "--limit", "1"]).remove(0);
+    assert_eq!(page.get(&format!("/api/log/{seq}"), &token).json(), printed);
+    assert_eq!(page.get("/api/log/99", &token).error(), (404, "not_found".to_owned()));
+}
+
+#[test]
 fn every_described_read_request_is_served() {
     let world = create_escalated_task("");
     let page = ServedPage::new(&world, &[]);
@@ -169,9 +295,10 @@ fn every_described_read_request_is_served() {
             continue;
         }
         let name = if path.contains("/tasks/") || path.contains("/why/") { "T1" } else { session.as_str() };
-        let answer = page.get(&path.replace("{id}", name).replace("{name}", name), &token);
+        let place = path.replace("{id}", name).replace("{name}", name).replace("{seq}", "1");
+        let answer = page.get(&place, &token);
         assert_eq!(answer.status, 200, "{path}: {}", answer.text);
-        assert_eq!(page.get(&path.replace("{id}", name).replace("{name}", name), "").status, 401, "{path}");
+        assert_eq!(page.get(&place, "").status, 401, "{path}");
         paths += 1;
     }
     assert!(paths >= 12, "{paths}");

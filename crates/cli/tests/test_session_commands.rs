@@ -190,7 +190,7 @@ fn say_without_a_unique_running_session_is_refused() {
     waiting.world.await_pipe("started");
     assert_snapshot!(waiting.world.expect_failure(&["say", "hello"]), @"
     error: cannot choose between 2 sessions
-    caused by: mend-the-pump-e01275de, other
+    caused by: other, mend-the-pump-e01275de
     hint: --session names one
     [1 refused]
     ");

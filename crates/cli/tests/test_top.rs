@@ -106,6 +106,24 @@ fn signals_end_top_and_restore_terminal() {
     }
 }
 
+/// A defect while a frame is drawn, and one in the thread that loads views.
+#[cfg(debug_assertions)]
+#[test]
+fn defect_restores_terminal_before_its_message() {
+    for (place, code) in [("top.draw=error@2", "101"), ("top.load=error", "1")] {
+        let world = create_project();
+        let script = SCRIPT.replace("windlass top", &format!("WINDLASS_FAILPOINT={place} windlass top"));
+        let mut watched = world.start_script_in_terminal(SIZE, &script);
+        let is_last = |screen: &str| screen.lines().last().is_some_and(|line| line.starts_with("ended "));
+        let screen = watched.await_screen(is_last);
+        assert!(screen.starts_with("before\n") && screen.contains("panicked"), "{screen}");
+        assert!(screen.ends_with(&format!("\nended {code}")), "{screen}");
+        assert!(!watched.is_alternate_screen() && watched.has_line_mode() && watched.cursor().0);
+        let output = String::from_utf8_lossy(&watched.raw_output);
+        assert!(output.rfind("\x1b[?2026l") > output.rfind("\x1b[?2026h"), "the terminal draws again");
+    }
+}
+
 #[test]
 fn top_shows_commits_of_other_processes() {
     let world = create_project();
@@ -128,7 +146,7 @@ fn answer_in_top_is_answer_of_person() {
     watched.type_keys("a");
     watched.await_screen(|screen| screen.contains("Answer T2") && screen.contains("which colour?"));
     watched.type_keys("Blue, as the gate\r");
-    watched.await_screen(|screen| screen.contains("answered T2: continue"));
+    watched.await_screen(|screen| screen.contains("T2 is now ready"));
     watched.type_keys("q");
     check_restored(&mut watched, "0");
     let events = world.json_lines(&["events", "--task", "T2"]);
@@ -145,8 +163,8 @@ fn refused_answer_shows_error_and_keeps_text() {
     watched.await_screen(|screen| screen.contains("Answer T2"));
     world.run_ok(&["answer", "T2", "retry"]);
     watched.type_keys("Blue\r");
-    let screen = watched.await_screen(|screen| screen.lines().last().is_some_and(|line| line.contains("it is ready")));
-    assert!(screen.contains("> Blue"), "{screen}");
+    let screen = watched.await_screen(|screen| screen.contains("it is ready") && screen.contains("shows its state"));
+    assert!(screen.contains("Error · Esc closes") && screen.contains("> Blue"), "{screen}");
     watched.type_keys("\x03");
     check_restored(&mut watched, "0");
 }
@@ -173,7 +191,7 @@ fn session_is_shown_live_and_hears_person() {
     watched.type_keys("\r");
     watched.await_screen(|screen| screen.contains("the agent writes") && screen.contains("I look at the pump first."));
     watched.type_keys("sMind the valve\r");
-    watched.await_screen(|screen| screen.contains("the agent of") && screen.contains("ann: Mind the valve"));
+    watched.await_screen(|screen| screen.contains("the agent of") && screen.contains("said  ann"));
     world.write("go", "");
     watched.await_screen(|screen| screen.contains("complete"));
     assert!(run.wait().unwrap().success());
@@ -191,9 +209,10 @@ fn cancel_in_top_ends_session() {
     watched.await_screen(|screen| screen.contains("turn in progress"));
     watched.type_keys("c");
     watched.await_screen(|screen| screen.contains("End the session"));
-    watched.type_keys("y");
+    watched.type_keys("wrong pump\r");
     watched.await_screen(|screen| screen.contains("Nothing is running"));
     assert!(!run.wait().unwrap().success());
+    assert!(world.run_ok(&["--json", "events"]).contains("wrong pump"));
     watched.type_keys("q");
     check_restored(&mut watched, "0");
 }

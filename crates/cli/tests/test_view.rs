@@ -64,6 +64,17 @@ fn view_shows_live_status_and_output_until_run_ends() {
     }
 }
 
+#[test]
+fn verbose_view_shows_output_once() {
+    let world = create_waiting_project("one\\ntwo\\n");
+    let mut watched = world.start_in_terminal((30, 100), &[RUN, &["--verbose"]].concat(), &[]);
+    let screen = watched.await_screen(|screen| screen.contains("  | two"));
+    assert!(screen.contains("the agent works") && !screen.contains('│'), "{screen}");
+    finish_turn(&world);
+    let (watched, code) = watched.read_to_end();
+    assert_eq!((code, watched.screen().matches("two").count()), (0, 1), "{}", watched.screen());
+}
+
 /// Without a redrawable terminal, or without a viewer, there are lines and nothing else.
 #[test]
 fn lines_where_nothing_can_be_redrawn() {

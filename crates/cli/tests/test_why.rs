@@ -117,7 +117,7 @@ fn session_ended_at_iteration_limit_is_summarized_with_reason() {
             the agent has not said that it is done
         20  <time>  T1  hook_finished  post_iteration[0] timed out after <took> (<took>)
         22  <time>  T1     task_needs_continuation   2 iterations are the limit
-        23  <time>  T1     session_ended             at a limit: 2 iterations are the limit
+        23  <time>  T1     session_ended             stopped: 2 iterations are the limit
 
       next          windlass run --task T1 --agent 'command:sh agent.sh'
       shown         11 of 18 facts; --full shows everything

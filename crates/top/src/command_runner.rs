@@ -1,45 +1,33 @@
 //! The commands of the person, as `windlass-app` executes them for every front end.
 
+use windlass_app::Failure;
 use windlass_app::answers::{AnswerRequest, submit_answer};
-use windlass_app::caller::CallerContext;
 use windlass_app::changes::merge_change;
 use windlass_app::context::OpenedProject;
-use windlass_app::person::ConcernedSessions;
-use windlass_app::{Failure, FailureCode, execution};
-use windlass_engine::{Authority, Command, Session};
+use windlass_app::session_commands::{cancel_session, say_to_session};
 use windlass_runner::MergeChecks;
 
 use crate::event::StoreCommand;
 use crate::view_loader::parse_task;
 
-/// Executes a command, with its hooks.
-pub fn run_store_command(opened: &mut OpenedProject, command: &StoreCommand) -> Result<(), Failure> {
-    match command {
+/// Executes a command, with its hooks. Returns what happens now, in a sentence.
+pub fn run_store_command(opened: &mut OpenedProject, command: &StoreCommand) -> Result<String, Failure> {
+    Ok(match command {
         StoreCommand::Answer { subject, answer, text } => {
-            let answer = answer.parse().map_err(|_| {
-                Failure::new(FailureCode::Usage, format!("`{answer}` is no answer that a person can give"))
-            })?;
-            submit_answer(opened, AnswerRequest { subject: subject.clone(), answer, text: text.clone() }).map(drop)
+            let request = AnswerRequest { subject: subject.clone(), answer: answer.0, text: text.clone() };
+            submit_answer(opened, request)?.describe_outcome(opened)?
         }
         StoreCommand::Say { session, text } => {
             let session = opened.find_referenced_session(session)?;
-            let command = Command::Say { session: session.name.clone(), text: text.clone() };
-            execute_for_session(opened, &session, &command)
+            say_to_session(opened, &session, text.clone())?.to_string()
         }
         StoreCommand::CancelSession { session, reason } => {
             let session = opened.find_referenced_session(session)?;
-            let command = Command::CancelSession { name: session.name.clone(), reason: reason.clone() };
-            execute_for_session(opened, &session, &command)?;
-            // The command is in the log before the owner is woken, because the owner reads it there.
-            windlass_process::wake_owner(&opened.project.owner_directory(), session.owner.as_str());
-            Ok(())
+            cancel_session(opened, &session, reason.clone())?.to_string()
         }
-        StoreCommand::MergeChange { task } => merge_change(opened, parse_task(task)?, MergeChecks::Run).map(drop),
-    }
-}
-
-/// Executes a command about a session, unless its agent may have given it.
-fn execute_for_session(opened: &mut OpenedProject, session: &Session, command: &Command) -> Result<(), Failure> {
-    let inside = CallerContext::detect_for_person(opened, ConcernedSessions::Named(&session.name))?;
-    execution::execute_with_caller(opened, inside, command, Authority::Person).map(drop)
+        StoreCommand::MergeChange { task } => {
+            merge_change(opened, parse_task(task)?, MergeChecks::Run)?;
+            format!("merged the change of {task}")
+        }
+    })
 }

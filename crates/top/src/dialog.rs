@@ -1,5 +1,7 @@
 //! Dialogs: what is typed and chosen before a command runs.
 
+use windlass_app::answer_choice::AnswerChoice;
+
 use crate::event::StoreCommand;
 use crate::line_editor::LineEditor;
 
@@ -14,11 +16,16 @@ pub enum DialogState {
     Answer {
         subject: String,
         question: String,
-        answers: Vec<String>,
+        answers: Vec<AnswerChoice>,
         chosen: usize,
         input: LineEditor,
     },
     Say {
+        session: String,
+        input: LineEditor,
+    },
+    /// The end of a session, with an optional reason.
+    Cancel {
         session: String,
         input: LineEditor,
     },
@@ -36,14 +43,20 @@ pub enum DialogState {
 impl DialogState {
     pub fn input(&self) -> Option<&LineEditor> {
         match self {
-            Self::Filter { input, .. } | Self::Answer { input, .. } | Self::Say { input, .. } => Some(input),
+            Self::Filter { input, .. }
+            | Self::Answer { input, .. }
+            | Self::Say { input, .. }
+            | Self::Cancel { input, .. } => Some(input),
             Self::Confirm { .. } | Self::Quit { .. } => None,
         }
     }
 
     pub fn input_mut(&mut self) -> Option<&mut LineEditor> {
         match self {
-            Self::Filter { input, .. } | Self::Answer { input, .. } | Self::Say { input, .. } => Some(input),
+            Self::Filter { input, .. }
+            | Self::Answer { input, .. }
+            | Self::Say { input, .. }
+            | Self::Cancel { input, .. } => Some(input),
             Self::Confirm { .. } | Self::Quit { .. } => None,
         }
     }
@@ -53,6 +66,7 @@ impl DialogState {
         match self {
             Self::Answer { subject, .. } => Some(format!("answer {subject}")),
             Self::Say { session, .. } => Some(format!("say {session}")),
+            Self::Cancel { session, .. } => Some(format!("cancel {session}")),
             Self::Filter { .. } | Self::Confirm { .. } | Self::Quit { .. } => None,
         }
     }
@@ -63,12 +77,16 @@ impl DialogState {
             Self::Filter { .. } | Self::Quit { .. } => None,
             Self::Answer { subject, answers, chosen, input, .. } => Some(StoreCommand::Answer {
                 subject: subject.clone(),
-                answer: answers.get(*chosen)?.clone(),
+                answer: *answers.get(*chosen)?,
                 text: Some(input.text()).filter(|_| !input.is_blank()),
             }),
             Self::Say { session, input } => {
                 (!input.is_blank()).then(|| StoreCommand::Say { session: session.clone(), text: input.text() })
             }
+            Self::Cancel { session, input } => Some(StoreCommand::CancelSession {
+                session: session.clone(),
+                reason: Some(input.text()).filter(|_| !input.is_blank()),
+            }),
             Self::Confirm { command, .. } => Some(command.clone()),
         }
     }

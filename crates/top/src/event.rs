@@ -2,6 +2,7 @@
 
 use crossterm::event::KeyEvent;
 use windlass_app::Failure;
+use windlass_app::answer_choice::AnswerChoice;
 
 use crate::page::{ViewData, ViewQuery};
 
@@ -20,7 +21,8 @@ pub enum TopEvent {
     /// The time now. It comes once a second.
     Ticked(i64),
     Loaded(ViewQuery, Box<Result<ViewData, ErrorLine>>),
-    CommandEnded(StoreCommand, Result<(), ErrorLine>),
+    /// The end of a command, with a sentence about what happens now.
+    CommandEnded(StoreCommand, Result<String, ErrorLine>),
     /// A notice of the application while a command runs.
     Notice(ErrorLine),
     Live(LiveUpdate),
@@ -68,7 +70,7 @@ pub enum TopRequest {
 /// A command of the person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreCommand {
-    Answer { subject: String, answer: String, text: Option<String> },
+    Answer { subject: String, answer: AnswerChoice, text: Option<String> },
     Say { session: String, text: String },
     CancelSession { session: String, reason: Option<String> },
     MergeChange { task: String },
@@ -80,17 +82,8 @@ impl StoreCommand {
         match self {
             Self::Answer { text, .. } => text.as_deref(),
             Self::Say { text, .. } => Some(text),
-            Self::CancelSession { .. } | Self::MergeChange { .. } => None,
-        }
-    }
-
-    /// Describes the command after it has succeeded.
-    pub fn describe_done(&self) -> String {
-        match self {
-            Self::Answer { subject, answer, .. } => format!("answered {subject}: {answer}"),
-            Self::Say { session, .. } => format!("the agent of {session} gets it with its next prompt"),
-            Self::CancelSession { session, .. } => format!("{session} is being ended"),
-            Self::MergeChange { task } => format!("merged the change of {task}"),
+            Self::CancelSession { reason, .. } => reason.as_deref(),
+            Self::MergeChange { .. } => None,
         }
     }
 

@@ -18,6 +18,7 @@ mod dialog;
 mod event;
 mod line_editor;
 mod live_follower;
+mod message;
 mod model;
 mod page;
 mod palette;

@@ -10,6 +10,7 @@ use windlass_app::tone::TextTone;
 
 use crate::dialog::DialogState;
 use crate::event::{ErrorLine, StoreCommand};
+use crate::message::FooterMessage;
 use crate::page::{RowSubject, ScreenPage, ViewData, ViewQuery};
 use crate::row::{RowTarget, ScreenRow};
 use crate::screens::{self, RowContext};
@@ -40,6 +41,8 @@ pub struct PageState {
     /// The first row on the screen.
     pub top: usize,
     pub toggled: BTreeSet<RowTarget>,
+    /// How many pages of a list that is loaded in parts are wanted.
+    pages: usize,
     /// The query under way.
     loading: Option<ViewQuery>,
     /// The log has grown since the query under way began.
@@ -57,6 +60,7 @@ impl PageState {
             cursor: 0,
             top: 0,
             toggled: BTreeSet::new(),
+            pages: 1,
             loading: None,
             is_stale: false,
         }
@@ -69,9 +73,34 @@ impl PageState {
             return None;
         }
         let filter = if self.page.filters_in_store() { self.filter.clone() } else { String::new() };
-        let query = ViewQuery { page: self.page.clone(), filter };
+        let query = ViewQuery { page: self.page.clone(), filter, pages: self.pages };
         self.loading = Some(query.clone());
         Some(query)
+    }
+
+    /// Begins a query for one page more if the cursor has reached the end of what was loaded.
+    pub fn begin_load_of_more(&mut self) -> Option<ViewQuery> {
+        if self.is_loading() || !self.is_at_loaded_end() {
+            return None;
+        }
+        self.pages += 1;
+        self.begin_load()
+    }
+
+    /// Returns whether the list goes on past the cursor, below in a list of tasks, above in the log.
+    fn is_at_loaded_end(&self) -> bool {
+        let has_target = |row: &ScreenRow| row.target.is_some();
+        match &self.data {
+            Some(ViewData::Tasks(page)) => page.has_more && !self.rows.iter().skip(self.cursor + 1).any(has_target),
+            Some(ViewData::Log { has_older, .. }) => *has_older && !self.rows.iter().take(self.cursor).any(has_target),
+            _ => false,
+        }
+    }
+
+    /// Sets the filter. Its rows are loaded from the first page on.
+    pub fn set_filter(&mut self, filter: String) {
+        self.filter = filter;
+        self.pages = 1;
     }
 
     pub fn is_loading(&self) -> bool {
@@ -126,7 +155,7 @@ impl PageState {
     fn follows_end(&self) -> bool {
         match &self.data {
             Some(ViewData::Session(timeline)) => timeline.session.ended_at.is_none(),
-            Some(ViewData::Log(_)) => true,
+            Some(ViewData::Log { .. }) => true,
             _ => false,
         }
     }
@@ -205,13 +234,6 @@ impl LiveText {
         let surplus = self.lines.len().saturating_sub(MAX_LIVE_LINES);
         self.lines.drain(..surplus);
     }
-}
-
-/// The text of the footer, instead of the keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FooterMessage {
-    pub text: String,
-    pub tone: TextTone,
 }
 
 /// The state of the program.
@@ -344,12 +366,15 @@ impl TopModel {
     }
 
     pub fn show_message(&mut self, tone: TextTone, text: impl Into<String>) {
-        self.message = Some(FooterMessage { text: text.into(), tone });
+        self.message = Some(FooterMessage::new(tone, text));
     }
 
     pub fn show_error(&mut self, error: &ErrorLine) {
-        let hint = error.hint.as_ref().map(|hint| format!(" · {hint}")).unwrap_or_default();
-        let tone = if error.is_error { TextTone::Bad } else { TextTone::Warning };
-        self.show_message(tone, format!("{}{hint}", error.message));
+        self.message = Some(FooterMessage::from_error(error));
+    }
+
+    /// Returns whether a box shows the message.
+    pub fn has_message_box(&self) -> bool {
+        self.message.as_ref().is_some_and(|message| message.needs_box(self.size))
     }
 }

@@ -1,5 +1,6 @@
 //! The pages of the program, and what each shows.
 
+use windlass_app::answer_choice::AnswerChoice;
 use windlass_app::views::{
     ChangeDetails, ChangeSummary, LogPage, NowView, SessionPage, SessionTimeline, TaskDetails, TaskGraphView, TaskPage,
     WhyView,
@@ -75,6 +76,8 @@ impl ScreenPage {
 pub struct ViewQuery {
     pub page: ScreenPage,
     pub filter: String,
+    /// How many pages of rows are loaded, in lists that are loaded in parts.
+    pub pages: usize,
 }
 
 /// The contents of a page.
@@ -90,7 +93,11 @@ pub enum ViewData {
     Empty,
     Changes(Vec<ChangeSummary>),
     Change(Box<ChangeDetails>),
-    Log(LogPage),
+    Log {
+        page: LogPage,
+        /// Whether the log has older events that match.
+        has_older: bool,
+    },
 }
 
 /// The task and the session that a row is about, for commands.
@@ -99,7 +106,7 @@ pub struct RowSubject {
     pub task: Option<String>,
     pub session: Option<String>,
     /// The answers that a person can give now; absent where a view does not tell.
-    pub answers: Option<Vec<String>>,
+    pub answers: Option<Vec<AnswerChoice>>,
     /// The question, in one line.
     pub question: String,
     pub can_merge: bool,

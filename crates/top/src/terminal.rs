@@ -12,14 +12,15 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use crossterm::cursor::Show;
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::execute;
 use crossterm::terminal::{
     BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
     enable_raw_mode,
 };
-use crossterm::{execute, queue};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use windlass_store::failpoint;
 
 use crate::model::TopModel;
 use crate::palette::ColorMode;
@@ -62,8 +63,12 @@ impl ScreenTerminal {
         if !IS_ENTERED.load(Ordering::SeqCst) {
             return Ok(());
         }
-        queue!(terminal.backend_mut(), BeginSynchronizedUpdate)?;
-        terminal.draw(|frame| view(model, self.colors, frame))?;
+        // Nothing stays in the buffer that would reach the terminal after a defect has given it back.
+        execute!(terminal.backend_mut(), BeginSynchronizedUpdate)?;
+        terminal.draw(|frame| {
+            failpoint::pass("top.draw").expect("only a test asks for a defect");
+            view(model, self.colors, frame);
+        })?;
         execute!(terminal.backend_mut(), EndSynchronizedUpdate)
     }
 

@@ -56,11 +56,12 @@ impl RequestError {
 impl From<Failure> for RequestError {
     fn from(failure: Failure) -> Self {
         let status = match failure.code {
-            FailureCode::Usage => StatusCode::BAD_REQUEST,
             FailureCode::NotFound | FailureCode::NoProject => StatusCode::NOT_FOUND,
             FailureCode::Refused => StatusCode::CONFLICT,
             FailureCode::Trust => StatusCode::FORBIDDEN,
-            FailureCode::Config => StatusCode::UNPROCESSABLE_ENTITY,
+            // The request is well formed, but one of its values fits nothing in the project.
+            FailureCode::Usage | FailureCode::Config => StatusCode::UNPROCESSABLE_ENTITY,
+            FailureCode::Access => StatusCode::SERVICE_UNAVAILABLE,
             FailureCode::Store | FailureCode::System | FailureCode::Interrupted(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let cause = (!failure.causes.is_empty()).then(|| failure.causes.join(": "));

@@ -17,12 +17,12 @@ use axum::http::header::{
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use windlass_app::web_access::{AccessRecords, PageViewer, ViewerRole};
+use windlass_app::web_access::{PageViewer, ViewerRole};
 
 use crate::error::RequestError;
 use crate::peer::ConnectionEnds;
 use crate::pool::run_blocking;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::tool_route::MCP_PATH;
 
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -57,7 +57,7 @@ impl AuthenticatedViewer {
 
 /// Checks a request, finds its viewer, and adds the headers of the answer.
 pub async fn check_request(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     Extension(ends): Extension<ConnectionEnds>,
     mut request: Request,
     next: Next,
@@ -70,7 +70,7 @@ pub async fn check_request(
         Ok(()) => {
             let secret = find_secret(&state, request.headers());
             let is_open = request.method() != Method::POST && !request.uri().path().starts_with(QUESTION_PATH);
-            admit_viewer(state.access().clone(), secret, is_open, ends).await
+            admit_viewer(state.clone(), secret, is_open, ends).await
         }
         Err(error) => Err(error),
     };
@@ -142,7 +142,7 @@ fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option
 /// Finds the viewer with a secret, and refuses a process below an agent or a hook. An open request without a secret needs neither.
 /// Both read files, so they run where they may block.
 async fn admit_viewer(
-    access: AccessRecords,
+    state: Arc<ServerState>,
     secret: Option<String>,
     is_open: bool,
     ends: ConnectionEnds,
@@ -157,7 +157,7 @@ async fn admit_viewer(
             return Err(RequestError::new(StatusCode::FORBIDDEN, "agent", error, hint));
         }
         let Some(secret) = secret else { return Ok(None) };
-        let viewer = access.find_viewer(&secret)?;
+        let viewer = state.find_viewer(&secret)?;
         Ok(viewer.map(|viewer| AuthenticatedViewer { viewer, secret }))
     })
     .await

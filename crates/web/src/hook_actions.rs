@@ -2,8 +2,6 @@
 //!
 //! Invariant: the page never trusts a configuration. A switched hook waits for a person at a terminal, and a test needs trust.
 
-use std::sync::Arc;
-
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use schemars::JsonSchema;
@@ -14,18 +12,16 @@ use windlass_app::hook_switch::SwitchableHook;
 use windlass_app::hook_trial::input::{TrialPayload, build_trial_input};
 use windlass_app::hook_trial::{HookTrial, HookTrialRunner, list_testable_hooks};
 use windlass_app::trust::{self, TrustState};
-use windlass_app::web_access::ViewerRole;
 use windlass_app::{Failure, FailureCode, hints};
 use windlass_config::{Config, parse_hook_point};
 use windlass_process::RunControl;
 
 use crate::body::JsonBody;
 use crate::error::RequestError;
-use crate::read::{Answer, MaybeViewer};
-use crate::state::ServerState;
-use crate::write::run_command;
-
-type Server = State<Arc<ServerState>>;
+use crate::read::Answer;
+use crate::role_check::ManagingViewer;
+use crate::state::SharedState;
+use crate::write::run_command_as;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -43,12 +39,12 @@ pub struct HookSwitchReport {
 
 /// Switches a hook of the configuration on or off.
 pub async fn switch_hook(
-    State(state): Server,
-    viewer: MaybeViewer,
+    State(state): SharedState,
+    ManagingViewer(viewer): ManagingViewer,
     Path(name): Path<String>,
     JsonBody(body): JsonBody<HookSwitchBody>,
 ) -> Answer<HookSwitchReport> {
-    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
+    run_command_as(&state, viewer.name, move |opened| {
         let project = &opened.project;
         let config = Config::load(&project.root).map_err(Failure::from)?;
         let hook = SwitchableHook::find_by_name(&config, &name, body.enabled)?;
@@ -87,6 +83,11 @@ pub struct HookTestReport {
     /// The text that the agent would get.
     pub feedback: Option<String>,
     pub hint: Option<String>,
+    pub duration_ms: Option<u64>,
+    /// The exit code of the program that the hook started; absent if it ended without one.
+    pub exit_code: Option<i32>,
+    /// What the program wrote: standard output, then standard error.
+    pub output: Option<String>,
 }
 
 /// Cancels the programs of a request when the request ends.
@@ -100,8 +101,8 @@ impl Drop for CancelGuard {
 
 /// Runs a hook outside any session. Nothing is recorded.
 pub async fn test_hook(
-    State(state): Server,
-    viewer: MaybeViewer,
+    State(state): SharedState,
+    ManagingViewer(viewer): ManagingViewer,
     Path(name): Path<String>,
     JsonBody(body): JsonBody<HookTestBody>,
 ) -> Answer<HookTestReport> {
@@ -112,7 +113,7 @@ pub async fn test_hook(
         let hint = "wait until another test of a hook has ended";
         RequestError::new(StatusCode::TOO_MANY_REQUESTS, "busy", "too many tests of hooks run now", hint)
     })?;
-    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
+    run_command_as(&state, viewer.name, move |opened| {
         let project = &opened.project;
         let config = Config::load(&project.root).map_err(Failure::from)?;
         if trust::find_trust_state(project, &config)? != TrustState::Trusted {
@@ -148,5 +149,10 @@ fn describe_trial(trial: &HookTrial<'_>) -> HookTestReport {
         message: report.and_then(|report| report.message.clone()),
         feedback: report.and_then(|report| report.feedback.clone()),
         hint: trial.exit_code_hint(),
+        duration_ms: report
+            .and_then(|report| report.took)
+            .map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+        exit_code: trial.program.as_ref().and_then(|program| program.exit_code),
+        output: trial.program.as_ref().map(|program| program.output.clone()),
     }
 }

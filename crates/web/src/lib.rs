@@ -17,6 +17,8 @@
 //! Not here: what the page shows (`windlass_app::views`), the page itself (`page/`).
 
 mod body;
+mod command_report;
+mod connection;
 mod error;
 mod guard;
 mod hook_actions;
@@ -26,6 +28,7 @@ mod page;
 mod peer;
 mod pool;
 mod read;
+mod role_check;
 mod routes;
 mod server;
 mod state;

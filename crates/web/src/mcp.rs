@@ -1,17 +1,15 @@
 //! Requests for the tools of agents.
 
-use std::sync::Arc;
-
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use windlass_app::web_access::ViewerRole;
 
 use crate::error::RequestError;
 use crate::read::{MaybeViewer, require_viewer};
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 pub async fn serve_tools(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     viewer: MaybeViewer,
     request: Request,
 ) -> Result<Response, RequestError> {

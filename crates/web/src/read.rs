@@ -9,25 +9,27 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use windlass_app::answers::describe_last_answer;
 use windlass_app::context::OpenedProject;
 use windlass_app::views::{self, LogQuery, TaskQuery};
 use windlass_app::web_access::{LinkedQuestion, PageViewer, ViewerRole};
-use windlass_engine::TaskId;
+use windlass_engine::{EventRecord, TaskId};
 use windlass_hooks::SecretMask;
 
+use crate::command_report::CommandReport;
 use crate::error::RequestError;
 use crate::guard::AuthenticatedViewer;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// The usual and the largest number of rows.
 const DEFAULT_ROWS: usize = 100;
 const MAX_ROWS: usize = 500;
 const DEFAULT_COST_DAYS: u16 = 30;
 
-pub type Answer<T> = Result<Json<T>, RequestError>;
+/// The answer to a command.
+pub type Answer<T> = Result<Json<CommandReport<T>>, RequestError>;
 /// An answer with text of agents, hooks or tasks.
 pub type MaskedAnswer<T> = Result<MaskedJson<T>, RequestError>;
-type Server = State<Arc<ServerState>>;
 type Parameters = Query<HashMap<String, String>>;
 /// The viewer of a request; absent without a login.
 pub type MaybeViewer = Option<Extension<AuthenticatedViewer>>;
@@ -101,17 +103,17 @@ pub fn describe_viewer(state: &ServerState, viewer: PageViewer) -> ViewerInfo {
     ViewerInfo { name: viewer.name, role: viewer.role, project, project_path, version, head }
 }
 
-pub async fn get_viewer(State(state): Server, viewer: MaybeViewer) -> Answer<ViewerInfo> {
+pub async fn get_viewer(State(state): SharedState, viewer: MaybeViewer) -> Result<Json<ViewerInfo>, RequestError> {
     let AuthenticatedViewer { viewer, .. } = require_viewer(viewer)?;
     Ok(Json(describe_viewer(&state, viewer)))
 }
 
-pub async fn get_now(State(state): Server, viewer: MaybeViewer) -> MaskedAnswer<views::NowView> {
+pub async fn get_now(State(state): SharedState, viewer: MaybeViewer) -> MaskedAnswer<views::NowView> {
     read_view(&state, viewer, |opened| Ok(views::build_now_view(opened)?)).await
 }
 
 pub async fn get_tasks(
-    State(state): Server,
+    State(state): SharedState,
     viewer: MaybeViewer,
     Query(given): Parameters,
 ) -> MaskedAnswer<views::TaskPage> {
@@ -125,7 +127,7 @@ pub async fn get_tasks(
 }
 
 pub async fn get_task(
-    State(state): Server,
+    State(state): SharedState,
     viewer: MaybeViewer,
     Path(id): Path<String>,
 ) -> MaskedAnswer<views::TaskDetails> {
@@ -134,7 +136,7 @@ pub async fn get_task(
 }
 
 pub async fn get_task_graph(
-    State(state): Server,
+    State(state): SharedState,
     viewer: MaybeViewer,
     Path(id): Path<String>,
 ) -> MaskedAnswer<views::TaskGraphView> {
@@ -142,12 +144,12 @@ pub async fn get_task_graph(
     read_view(&state, viewer, move |opened| Ok(views::load_task_graph(opened, Some(id))?)).await
 }
 
-pub async fn get_graph(State(state): Server, viewer: MaybeViewer) -> MaskedAnswer<views::TaskGraphView> {
+pub async fn get_graph(State(state): SharedState, viewer: MaybeViewer) -> MaskedAnswer<views::TaskGraphView> {
     read_view(&state, viewer, |opened| Ok(views::load_task_graph(opened, None)?)).await
 }
 
 pub async fn get_sessions(
-    State(state): Server,
+    State(state): SharedState,
     viewer: MaybeViewer,
     Query(given): Parameters,
 ) -> MaskedAnswer<views::SessionPage> {
@@ -156,7 +158,7 @@ pub async fn get_sessions(
 }
 
 pub async fn get_session(
-    State(state): Server,
+    State(state): SharedState,
     viewer: MaybeViewer,
     Path(name): Path<String>,
 ) -> MaskedAnswer<views::SessionTimeline> {
@@ -168,19 +170,19 @@ pub async fn get_session(
 }
 
 pub async fn get_why(
-    State(state): Server,
+    State(state): SharedState,
     viewer: MaybeViewer,
     Path(name): Path<String>,
 ) -> MaskedAnswer<views::WhyView> {
     read_view(&state, viewer, move |opened| Ok(views::build_why_view(opened, &name)?)).await
 }
 
-pub async fn get_changes(State(state): Server, viewer: MaybeViewer) -> MaskedAnswer<Vec<views::ChangeSummary>> {
+pub async fn get_changes(State(state): SharedState, viewer: MaybeViewer) -> MaskedAnswer<Vec<views::ChangeSummary>> {
     read_view(&state, viewer, |opened| Ok(views::list_change_summaries(opened)?)).await
 }
 
 pub async fn get_change(
-    State(state): Server,
+    State(state): SharedState,
     viewer: MaybeViewer,
     Path(id): Path<String>,
 ) -> MaskedAnswer<views::ChangeDetails> {
@@ -188,12 +190,12 @@ pub async fn get_change(
     read_view(&state, viewer, move |opened| Ok(views::load_change_details(opened, id)?)).await
 }
 
-pub async fn get_hooks(State(state): Server, viewer: MaybeViewer) -> MaskedAnswer<views::HookPage> {
+pub async fn get_hooks(State(state): SharedState, viewer: MaybeViewer) -> MaskedAnswer<views::HookPage> {
     read_view(&state, viewer, |opened| Ok(views::load_hook_page(opened)?)).await
 }
 
 pub async fn get_cost(
-    State(state): Server,
+    State(state): SharedState,
     viewer: MaybeViewer,
     Query(given): Parameters,
 ) -> MaskedAnswer<views::CostReport> {
@@ -202,7 +204,7 @@ pub async fn get_cost(
 }
 
 pub async fn get_log(
-    State(state): Server,
+    State(state): SharedState,
     viewer: MaybeViewer,
     Query(given): Parameters,
 ) -> MaskedAnswer<views::LogPage> {
@@ -216,12 +218,30 @@ pub async fn get_log(
     read_view(&state, viewer, |opened| Ok(views::read_log_page(opened, query)?)).await
 }
 
+pub async fn get_log_event(
+    State(state): SharedState,
+    viewer: MaybeViewer,
+    Path(seq): Path<String>,
+) -> MaskedAnswer<EventRecord> {
+    let seq: u64 = seq.parse().map_err(|_| RequestError::bad_request("a position of the log is a number"))?;
+    read_view(&state, viewer, move |opened| Ok(views::read_log_event(opened, seq)?)).await
+}
+
+/// A question with the project that it is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuestionView {
+    pub project: String,
+    #[serde(flatten)]
+    pub item: views::WaitingItem,
+}
+
 /// Shows one question to the holder of its link, without a login.
-pub async fn get_question(State(state): Server, Path(token): Path<String>) -> MaskedAnswer<views::WaitingItem> {
-    let access = state.access().clone();
+pub async fn get_question(State(state): SharedState, Path(token): Path<String>) -> MaskedAnswer<QuestionView> {
+    let (access, project) = (state.access().clone(), state.project.0.clone());
     run_masked(&state, move |opened| {
         let question = access.find_question(&token)?.ok_or_else(used_link)?;
-        find_linked_item(opened, &question)
+        Ok(QuestionView { project, item: find_linked_item(opened, &question)? })
     })
     .await
 }
@@ -229,7 +249,13 @@ pub async fn get_question(State(state): Server, Path(token): Path<String>) -> Ma
 /// Finds the question of a link, as long as it waits for an answer.
 pub fn find_linked_item(opened: &OpenedProject, question: &LinkedQuestion) -> Result<views::WaitingItem, RequestError> {
     let item = views::find_waiting_item(opened, &question.subject)?;
-    item.filter(|item| item.since <= question.created_at && !item.answers.is_empty()).ok_or_else(used_link)
+    match item.filter(|item| item.since <= question.created_at && !item.answers.is_empty()) {
+        Some(item) => Ok(item),
+        None => Err(match describe_last_answer(opened, &question.subject)? {
+            Some(answer) => used_link().with_cause(&answer),
+            None => used_link(),
+        }),
+    }
 }
 
 /// Returns the error for a link whose question has an answer.

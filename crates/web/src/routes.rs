@@ -40,6 +40,7 @@ pub fn build_router(state: Arc<ServerState>) -> Router {
         .route("/hooks/{name}/test", post(hook_actions::test_hook))
         .route("/cost", get(read::get_cost))
         .route("/log", get(read::get_log))
+        .route("/log/{seq}", get(read::get_log_event))
         .route("/events", get(stream::stream_events))
         .route("/answer", post(write::answer))
         .route("/say", post(write::say))

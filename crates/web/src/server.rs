@@ -1,4 +1,4 @@
-//! The server: its address, its connections, and its end.
+//! The server: its address, its start, and its end.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -8,36 +8,25 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use axum::Router;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use windlass_app::context::CommandContext;
+use windlass_app::project::Project;
 use windlass_app::web_access::AccessRecords;
-use windlass_app::{Failure, FailureCode, hints};
+use windlass_app::{Failure, FailureCode, execution, hints};
 use windlass_engine::Seq;
-use windlass_process::RunControl;
+use windlass_process::{OwnerLock, RunControl};
 use windlass_store::Store;
 
-use crate::peer::ConnectionEnds;
+use crate::connection::{CONNECTION_LIMITS, accept_connections};
 use crate::pool::StorePool;
 use crate::routes::build_router;
-use crate::state::{ConfiguredMask, ServerOptions, ServerState, TlsFiles};
-use crate::timed_writer::TimedWriter;
+use crate::state::{ConfiguredMask, ServerLog, ServerOptions, ServerState, TlsFiles};
 use crate::tool_route::build_tool_route;
 
-/// The most connections at a time.
-const MAX_CONNECTIONS: usize = 512;
-/// How long a client may take for the head of a request, and for the handshake of TLS.
-const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take nothing of an answer.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 /// The most tests of hooks at a time.
 const MAX_HOOK_TESTS: usize = 2;
 /// The threads that read the store and run commands.
@@ -67,6 +56,8 @@ pub struct WebServer {
     acceptor: Option<TlsAcceptor>,
     state: Arc<ServerState>,
     head: watch::Sender<Seq>,
+    /// Shows to other processes that the page is served.
+    owner: OwnerLock,
     stop: (WebServerHandle, watch::Receiver<bool>),
 }
 
@@ -82,32 +73,35 @@ impl WebServer {
         let opened = pool.open_project()?;
         let head = opened.store.head().map_err(hints::store_failure)?;
         let access = AccessRecords::for_project(&project)?;
+        access.check_unserved()?;
+        let owner = execution::acquire_owner_lock(&project)?;
         let addresses = match options.address {
             Some(address) => vec![address],
             None => [access.find_last_port()?.unwrap_or(0), 0].map(|port| (Ipv4Addr::LOCALHOST, port).into()).to_vec(),
         };
         let (listener, local) = listen_at(&addresses).map_err(|error| listen_failure(addresses[0], &error))?;
         let (sender, receiver) = watch::channel(head);
-        let name = project.root.file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into_owned());
         let control = RunControl::new();
         let tool_stop = windlass_mcp::StopHandle::new(control.clone());
         let hosts = ["localhost".to_owned(), local.ip().to_string()].into_iter().chain(options.hosts.iter().cloned());
+        let log = ServerLog::new(context.front_end.clone());
         let state = ServerState {
             tools: build_tool_route(context, hosts.collect(), tool_stop.clone()),
             pool,
             access,
             options,
             local,
-            project: (name, project.root.to_string_lossy().into_owned()),
+            project: describe_project(&project),
             mask: ConfiguredMask::for_project(&project),
             control: control.clone(),
             hook_tests: Arc::new(Semaphore::new(MAX_HOOK_TESTS)),
             head: receiver,
+            log,
         };
         let (stop, stopped) = watch::channel(false);
         let stop = WebServerHandle { web: Arc::new(stop), tools: tool_stop, control };
-        let server = Self { listener, acceptor, state: Arc::new(state), head: sender, stop: (stop, stopped) };
-        server.access().note_start(&server.url(), server.state.local.port())?;
+        let server = Self { listener, acceptor, state: Arc::new(state), head: sender, owner, stop: (stop, stopped) };
+        server.access().note_start(&server.url(), server.state.local.port(), server.owner.name())?;
         Ok(server)
     }
 
@@ -138,18 +132,25 @@ impl WebServer {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let (access, url) = (self.state.access.clone(), self.url());
+        let access = self.state.access.clone();
         let watch = LogWatch { pool: self.state.pool.clone(), head: self.head, stopped: self.stop.1.clone() };
         let watching = thread::Builder::new().name("log".to_owned()).spawn(move || watch.run()).map_err(failed)?;
         let router = build_router(self.state);
-        let served = runtime.block_on(accept_connections(self.listener, self.acceptor, router, self.stop.1));
+        let serving = accept_connections(self.listener, self.acceptor, router, CONNECTION_LIMITS, self.stop.1);
+        let served = runtime.block_on(serving);
         drop(self.stop.0);
         // Open streams end with the runtime.
         runtime.shutdown_timeout(Duration::from_millis(500));
         let _ = watching.join();
-        access.note_end(&url)?;
+        access.note_end(self.owner.name())?;
         served.map_err(failed)
     }
+}
+
+/// Returns the name and the path of a project.
+fn describe_project(project: &Project) -> (String, String) {
+    let name = project.root.file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into_owned());
+    (name, project.root.to_string_lossy().into_owned())
 }
 
 /// The thread that watches the log for all streams.
@@ -181,60 +182,6 @@ impl LogWatch {
         }
         Ok(())
     }
-}
-
-async fn accept_connections(
-    listener: TcpListener,
-    acceptor: Option<TlsAcceptor>,
-    router: Router,
-    mut stopped: watch::Receiver<bool>,
-) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    loop {
-        let accepting = async {
-            let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
-            listener.accept().await.map(|(stream, peer)| (place, stream, peer))
-        };
-        let (place, stream, peer) = tokio::select! {
-            accepted = accepting => match accepted {
-                Ok(accepted) => accepted,
-                // Without a free descriptor, another try at once would spin.
-                Err(_) => { tokio::time::sleep(Duration::from_millis(50)).await; continue }
-            },
-            _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
-        };
-        // Messages are short, so a delay for more data would only slow them down.
-        let _ = stream.set_nodelay(true);
-        let Ok(local) = stream.local_addr() else { continue };
-        let ends = ConnectionEnds::new(peer, local);
-        let (router, acceptor) = (router.clone(), acceptor.clone());
-        tokio::spawn(async move {
-            let _place = place;
-            match acceptor {
-                None => serve_connection(stream, router, ends).await,
-                Some(acceptor) => {
-                    if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
-                        serve_connection(stream, router, ends).await;
-                    }
-                }
-            }
-        });
-    }
-}
-
-async fn serve_connection(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    router: Router,
-    ends: ConnectionEnds,
-) {
-    let service = TowerToHyperService::new(router.layer(axum::Extension(ends)));
-    // A client that breaks the protocol or goes away is no error of ours.
-    let _ = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_READ_TIMEOUT)
-        .serve_connection(TokioIo::new(TimedWriter::new(stream, WRITE_TIMEOUT)), service)
-        .await;
 }
 
 /// Listens at the first address that is free.

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use axum::extract::State;
 use tokio::sync::{Semaphore, watch};
 use windlass_app::project::Project;
-use windlass_app::runner_settings;
-use windlass_app::web_access::AccessRecords;
+use windlass_app::web_access::{AccessRecords, PageViewer};
+use windlass_app::{Failure, FrontEnd, Notice, runner_settings};
 use windlass_config::Config;
 use windlass_engine::Seq;
 use windlass_hooks::SecretMask;
@@ -59,6 +60,9 @@ impl ConfiguredMask {
     }
 }
 
+/// The state of the server as a handler takes it.
+pub type SharedState = State<Arc<ServerState>>;
+
 /// What requests share.
 pub struct ServerState {
     pub(crate) pool: Arc<StorePool>,
@@ -73,6 +77,29 @@ pub struct ServerState {
     pub(crate) hook_tests: Arc<Semaphore>,
     pub(crate) head: watch::Receiver<Seq>,
     pub(crate) tools: ToolRoute,
+    pub(crate) log: ServerLog,
+}
+
+/// The output of the server.
+pub struct ServerLog {
+    front_end: Arc<dyn FrontEnd>,
+    /// The last failure, so that many requests show it once.
+    shown: Mutex<String>,
+}
+
+impl ServerLog {
+    pub fn new(front_end: Arc<dyn FrontEnd>) -> Self {
+        Self { front_end, shown: Mutex::default() }
+    }
+
+    fn show_failure(&self, failure: &Failure) {
+        let text = format!("{failure}: {}", failure.causes.join(": "));
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if *shown != text {
+            self.front_end.show_notice(Notice::Failure(failure));
+            *shown = text;
+        }
+    }
 }
 
 impl ServerState {
@@ -86,6 +113,11 @@ impl ServerState {
 
     pub fn access(&self) -> &AccessRecords {
         &self.access
+    }
+
+    /// Finds the viewer with a cookie or a token. This reads a file, and shows in the output of the server why it cannot be read.
+    pub fn find_viewer(&self, secret: &str) -> Result<Option<PageViewer>, Failure> {
+        self.access.find_viewer(secret).inspect_err(|failure| self.log.show_failure(failure))
     }
 
     /// Returns the mask of the secrets that the configuration names now. This reads a file.

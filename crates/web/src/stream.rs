@@ -26,7 +26,7 @@ use windlass_store::{EventFilter, Store};
 
 use crate::error::RequestError;
 use crate::read::{MaybeViewer, mask_strings, require_viewer};
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// The events that wait for a client, and how long a full queue is waited for.
 const MAX_QUEUED_EVENTS: usize = 64;
@@ -77,9 +77,9 @@ impl Stream for EventQueue {
     }
 }
 
-type EventStream = Sse<axum::response::sse::KeepAliveStream<EventQueue>>;
+pub type EventStream = Sse<axum::response::sse::KeepAliveStream<EventQueue>>;
 
-fn open_stream(receiver: Receiver<Event>) -> EventStream {
+pub fn open_stream(receiver: Receiver<Event>) -> EventStream {
     Sse::new(EventQueue(receiver)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL))
 }
 
@@ -89,14 +89,14 @@ async fn send_event(queue: &Sender<Event>, event: Event) -> bool {
 }
 
 /// Sends a message under a name. Returns false if the client is gone or too slow.
-async fn send_message(queue: &Sender<Event>, name: &str, message: &impl Serialize) -> bool {
+pub async fn send_message(queue: &Sender<Event>, name: &str, message: &impl Serialize) -> bool {
     let data = serde_json::to_string(message).unwrap_or_default();
     send_event(queue, Event::default().event(name).data(data)).await
 }
 
 /// Streams the events of the log after a position.
 pub async fn stream_events(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     viewer: MaybeViewer,
     headers: HeaderMap,
     Query(given): Query<HashMap<String, String>>,
@@ -133,10 +133,7 @@ async fn send_log(
         let entries = state
             .pool()
             .run(move |opened| {
-                // The end of a login ends its streams.
-                if shared.access().find_viewer(&secret)?.is_none() {
-                    return Err(RequestError::not_logged_in());
-                }
+                check_login(&shared, &secret)?;
                 let filter = EventFilter::default();
                 let records = opened
                     .store
@@ -177,6 +174,11 @@ async fn send_log(
     }
 }
 
+/// Refuses to go on with the stream of a login that has ended.
+fn check_login(state: &ServerState, secret: &str) -> Result<(), RequestError> {
+    state.find_viewer(secret)?.map(drop).ok_or_else(RequestError::not_logged_in)
+}
+
 /// Writes an event as a message, without secrets.
 fn write_entry(record: &EventRecord, mask: &SecretMask) -> String {
     let mut entry = serde_json::to_value(LogEntry::from_record(record)).unwrap_or_default();
@@ -186,15 +188,15 @@ fn write_entry(record: &EventRecord, mask: &SecretMask) -> String {
 
 /// Streams the output of a session's turns while they are in progress.
 pub async fn stream_output(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     viewer: MaybeViewer,
     Path(name): Path<String>,
 ) -> Result<EventStream, RequestError> {
-    require_viewer(viewer)?;
+    let secret = require_viewer(viewer)?.secret;
     let session = state.pool().run(move |opened| Ok(opened.find_referenced_session(&name)?.name)).await?;
     let (queue, receiver) = mpsc::channel(MAX_QUEUED_EVENTS);
     tokio::spawn(async move {
-        let _ = send_output(&state, session, &queue).await;
+        let _ = send_output(&state, session, secret, &queue).await;
     });
     Ok(open_stream(receiver))
 }
@@ -208,14 +210,20 @@ struct OutputPiece {
     is_over: bool,
 }
 
-async fn send_output(state: &Arc<ServerState>, name: SessionName, queue: &Sender<Event>) -> Result<(), RequestError> {
+async fn send_output(
+    state: &Arc<ServerState>,
+    name: SessionName,
+    secret: String,
+    queue: &Sender<Event>,
+) -> Result<(), RequestError> {
     let mut reader: Option<LiveOutputReader> = None;
     loop {
-        let (name, previous) = (name.clone(), reader.take());
+        let (name, secret, previous) = (name.clone(), secret.clone(), reader.take());
         let shared = state.clone();
         let piece = state
             .pool()
             .run(move |opened| {
+                check_login(&shared, &secret)?;
                 let session = opened.require_session(&name)?;
                 let turn = session.current_turn().map(|turn| turn.effect);
                 let (mut reader, mut new_turn, mut lines) = (previous, None, Vec::new());

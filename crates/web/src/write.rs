@@ -1,56 +1,50 @@
 //! Requests that change something: each one is an ordinary command of the viewer.
 
+use std::fmt::Display;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Extension, Path, State};
+use axum::http::StatusCode;
 use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass_app::answers::{AnswerRequest, submit_answer};
+use windlass_app::answer_choice::AnswerChoice;
+use windlass_app::answers::{AnswerRequest, describe_last_answer, submit_answer};
 use windlass_app::changes::{self, ChangeRecord, ChangeState};
 use windlass_app::context::OpenedProject;
+use windlass_app::session_commands;
 use windlass_app::views::TaskSummary;
-use windlass_app::web_access::ViewerRole;
+use windlass_app::{Failure, FailureCode};
 use windlass_engine::{Authority, Command, EdgeKind, Event, NewTask, TaskId, TaskPatch, TaskResolution, TaskState};
 use windlass_runner::MergeChecks;
 
 use crate::body::JsonBody;
+use crate::command_report::run_with_notices;
 use crate::error::RequestError;
 use crate::guard::AuthenticatedViewer;
 use crate::pool::run_blocking;
-use crate::read::{Answer, MaybeViewer, describe_viewer, find_linked_item, parse_task, require_viewer, used_link};
-use crate::state::ServerState;
-
-type Server = State<Arc<ServerState>>;
+use crate::read::{Answer, MaybeViewer, describe_viewer, find_linked_item, parse_task, used_link};
+use crate::role_check::{AnsweringViewer, ManagingViewer};
+use crate::state::{ServerState, SharedState};
 
 /// An answer without contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EmptyObject {}
 
-/// Runs a command of a viewer with at least this role.
-pub async fn run_command<T: Send + 'static>(
-    state: &ServerState,
-    viewer: MaybeViewer,
-    role: ViewerRole,
-    command: impl FnOnce(&mut OpenedProject) -> Result<T, RequestError> + Send + 'static,
-) -> Answer<T> {
-    let viewer = require_viewer(viewer)?;
-    viewer.require(role)?;
-    run_command_as(state, viewer.viewer.name, command).await
-}
-
 /// Runs a command under a person's name.
-async fn run_command_as<T: Send + 'static>(
-    state: &ServerState,
+pub async fn run_command_as<T: Send + 'static>(
+    state: &Arc<ServerState>,
     name: String,
     command: impl FnOnce(&mut OpenedProject) -> Result<T, RequestError> + Send + 'static,
 ) -> Answer<T> {
+    let shared = state.clone();
     let work = move |opened: &mut OpenedProject| {
         opened.person = Some(name);
-        command(opened)
+        run_with_notices(&shared, opened, command)
     };
     state.pool().run(work).await.map(Json)
 }
@@ -75,11 +69,11 @@ pub struct LoginBody {
 }
 
 /// Exchanges a one-time code for a cookie.
-pub async fn log_in(State(state): Server, JsonBody(body): JsonBody<LoginBody>) -> Result<Response, RequestError> {
+pub async fn log_in(State(state): SharedState, JsonBody(body): JsonBody<LoginBody>) -> Result<Response, RequestError> {
     let access = state.access().clone();
     let Some((secret, viewer)) = run_blocking(move || Ok(access.redeem_code(&body.code)?)).await? else {
         let hint = "a code works once and for a short time; `windlass serve invite NAME` prints a new link";
-        return Err(RequestError::new(axum::http::StatusCode::UNAUTHORIZED, "login", "this code is not valid", hint));
+        return Err(RequestError::new(StatusCode::UNAUTHORIZED, "login", "this code is not valid", hint));
     };
     let cookie = format!(
         "{}={}; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=2592000",
@@ -91,7 +85,7 @@ pub async fn log_in(State(state): Server, JsonBody(body): JsonBody<LoginBody>) -
 }
 
 /// Ends the login of this viewer.
-pub async fn log_out(State(state): Server, viewer: MaybeViewer) -> Result<Response, RequestError> {
+pub async fn log_out(State(state): SharedState, viewer: MaybeViewer) -> Result<Response, RequestError> {
     if let Some(Extension(AuthenticatedViewer { secret, .. })) = viewer {
         let access = state.access().clone();
         run_blocking(move || Ok(access.remove_login(&secret)?)).await?;
@@ -105,33 +99,50 @@ pub async fn log_out(State(state): Server, viewer: MaybeViewer) -> Result<Respon
 pub struct AnswerBody {
     /// A task, or a session that asks.
     pub subject: String,
-    pub answer: String,
+    pub answer: AnswerChoice,
     #[serde(default)]
     pub text: Option<String>,
 }
 
 pub async fn answer(
-    State(state): Server,
-    viewer: MaybeViewer,
+    State(state): SharedState,
+    AnsweringViewer(viewer): AnsweringViewer,
     JsonBody(body): JsonBody<AnswerBody>,
-) -> Answer<EmptyObject> {
-    run_command(&state, viewer, ViewerRole::Answer, move |opened| {
-        give_answer(opened, body.subject, &body.answer, body.text)
-    })
-    .await
+) -> Answer<SessionOutcome> {
+    run_command_as(&state, viewer.name, move |opened| give_answer(opened, body.subject, body.answer.0, body.text)).await
 }
 
 fn give_answer(
     opened: &mut OpenedProject,
     subject: String,
-    answer: &str,
+    answer: TaskResolution,
+    text: Option<String>,
+) -> Result<SessionOutcome, RequestError> {
+    let request = AnswerRequest { subject: subject.clone(), answer, text: nonblank(text) };
+    match submit_answer(opened, request) {
+        Ok(report) => Ok(SessionOutcome { outcome: report.describe_outcome(opened)? }),
+        Err(failure) => Err(explain_refused_answer(opened, &subject, failure)),
+    }
+}
+
+/// Adds the answer that came first to the refusal of a second one.
+fn explain_refused_answer(opened: &OpenedProject, subject: &str, failure: Failure) -> RequestError {
+    let is_refused = failure.code == FailureCode::Refused && failure.causes.is_empty();
+    let answer = if is_refused { describe_last_answer(opened, subject).ok().flatten() } else { None };
+    let error = RequestError::from(failure);
+    match answer {
+        Some(answer) => error.with_cause(&answer),
+        None => error,
+    }
+}
+
+fn answer_task(
+    opened: &mut OpenedProject,
+    id: TaskId,
+    answer: TaskResolution,
     text: Option<String>,
 ) -> Result<EmptyObject, RequestError> {
-    let answer: TaskResolution = answer
-        .parse()
-        .map_err(|_| RequestError::bad_request("expected continue, retry, ignore-hook, approve or reject"))?;
-    submit_answer(opened, AnswerRequest { subject, answer, text: nonblank(text) })?;
-    Ok(EmptyObject {})
+    give_answer(opened, id.to_string(), answer, text).map(|_| EmptyObject {})
 }
 
 fn nonblank(text: Option<String>) -> Option<String> {
@@ -141,26 +152,27 @@ fn nonblank(text: Option<String>) -> Option<String> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct QuestionAnswerBody {
-    pub answer: String,
+    pub answer: AnswerChoice,
     #[serde(default)]
     pub text: Option<String>,
 }
 
 /// Answers one question with its link, without a login. The link ends with the answer.
 pub async fn answer_question(
-    State(state): Server,
+    State(state): SharedState,
     Path(token): Path<String>,
     JsonBody(body): JsonBody<QuestionAnswerBody>,
-) -> Answer<EmptyObject> {
+) -> Answer<SessionOutcome> {
     let access = state.access().clone();
     run_command_as(&state, "question link".to_owned(), move |opened| {
         let question = access.find_question(&token)?.ok_or_else(used_link)?;
         let item = find_linked_item(opened, &question)?;
         if !item.answers.contains(&body.answer) {
-            return Err(RequestError::bad_request(&format!("the answers are {}", item.answers.join(", "))));
+            let answers: Vec<&str> = item.answers.iter().map(|answer| answer.name()).collect();
+            return Err(RequestError::bad_request(&format!("the answers are {}", answers.join(", "))));
         }
         // The engine takes one answer to a question, so the second of two people gets its refusal.
-        let done = give_answer(opened, question.subject, &body.answer, body.text)?;
+        let done = give_answer(opened, question.subject, body.answer.0, body.text)?;
         access.redeem_question(&token)?;
         Ok(done)
     })
@@ -174,10 +186,23 @@ pub struct SayBody {
     pub text: String,
 }
 
-pub async fn say(State(state): Server, viewer: MaybeViewer, JsonBody(body): JsonBody<SayBody>) -> Answer<EmptyObject> {
-    run_command(&state, viewer, ViewerRole::Answer, move |opened| {
-        let session = opened.find_referenced_session(&body.session)?.name;
-        execute(opened, &Command::Say { session, text: body.text })
+/// The outcome of an answer, or of another command about a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionOutcome {
+    /// A sentence about what happens now.
+    pub outcome: String,
+}
+
+pub async fn say(
+    State(state): SharedState,
+    AnsweringViewer(viewer): AnsweringViewer,
+    JsonBody(body): JsonBody<SayBody>,
+) -> Answer<SessionOutcome> {
+    run_command_as(&state, viewer.name, move |opened| {
+        let session = opened.find_referenced_session(&body.session)?;
+        let report = session_commands::say_to_session(opened, &session, body.text)?;
+        Ok(SessionOutcome { outcome: report.to_string() })
     })
     .await
 }
@@ -190,17 +215,15 @@ pub struct ReasonBody {
 }
 
 pub async fn cancel_session(
-    State(state): Server,
-    viewer: MaybeViewer,
+    State(state): SharedState,
+    ManagingViewer(viewer): ManagingViewer,
     Path(name): Path<String>,
     JsonBody(body): JsonBody<ReasonBody>,
-) -> Answer<EmptyObject> {
-    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
+) -> Answer<SessionOutcome> {
+    run_command_as(&state, viewer.name, move |opened| {
         let session = opened.find_referenced_session(&name)?;
-        let command = Command::CancelSession { name: session.name.clone(), reason: nonblank(body.reason) };
-        let done = execute(opened, &command)?;
-        windlass_process::wake_owner(&opened.project.owner_directory(), session.owner.as_str());
-        Ok(done)
+        let report = session_commands::cancel_session(opened, &session, nonblank(body.reason))?;
+        Ok(SessionOutcome { outcome: report.to_string() })
     })
     .await
 }
@@ -222,11 +245,11 @@ pub struct NewTaskBody {
 }
 
 pub async fn add_task(
-    State(state): Server,
-    viewer: MaybeViewer,
+    State(state): SharedState,
+    ManagingViewer(viewer): ManagingViewer,
     JsonBody(body): JsonBody<NewTaskBody>,
 ) -> Answer<TaskSummary> {
-    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
+    run_command_as(&state, viewer.name, move |opened| {
         let depends_on: Result<Vec<TaskId>, _> = body.depends_on.iter().map(|id| parse_task(id)).collect();
         let new = NewTask {
             goal: body.goal,
@@ -246,9 +269,12 @@ pub async fn add_task(
     .await
 }
 
-fn parse_optional<T: std::str::FromStr>(text: Option<&str>, name: &str) -> Result<Option<T>, RequestError> {
+fn parse_optional<T: FromStr<Err: Display>>(text: Option<&str>, name: &str) -> Result<Option<T>, RequestError> {
     let parsed = text.filter(|text| !text.is_empty()).map(str::parse).transpose();
-    parsed.map_err(|_| RequestError::bad_request(&format!("the {name} is not valid")))
+    parsed.map_err(|error: T::Err| {
+        let message = format!("cannot use the {name}");
+        RequestError::new(StatusCode::UNPROCESSABLE_ENTITY, "usage", &message, "").with_cause(&error.to_string())
+    })
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -267,13 +293,13 @@ pub struct EditTaskBody {
 }
 
 pub async fn edit_task(
-    State(state): Server,
-    viewer: MaybeViewer,
+    State(state): SharedState,
+    ManagingViewer(viewer): ManagingViewer,
     Path(id): Path<String>,
     JsonBody(body): JsonBody<EditTaskBody>,
 ) -> Answer<EmptyObject> {
     let id = parse_task(&id)?;
-    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
+    run_command_as(&state, viewer.name, move |opened| {
         let patch = TaskPatch {
             goal: body.goal,
             body: body.description,
@@ -288,13 +314,13 @@ pub async fn edit_task(
 }
 
 pub async fn block_task(
-    State(state): Server,
-    viewer: MaybeViewer,
+    State(state): SharedState,
+    ManagingViewer(viewer): ManagingViewer,
     Path(id): Path<String>,
     JsonBody(body): JsonBody<ReasonBody>,
 ) -> Answer<EmptyObject> {
     let id = parse_task(&id)?;
-    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
+    run_command_as(&state, viewer.name, move |opened| {
         let reason = required_reason(body.reason)?;
         execute(opened, &Command::BlockTask { id, reason, required_knowledge: Vec::new() })
     })
@@ -302,13 +328,13 @@ pub async fn block_task(
 }
 
 pub async fn reopen_task(
-    State(state): Server,
-    viewer: MaybeViewer,
+    State(state): SharedState,
+    ManagingViewer(viewer): ManagingViewer,
     Path(id): Path<String>,
     JsonBody(body): JsonBody<ReasonBody>,
 ) -> Answer<EmptyObject> {
     let id = parse_task(&id)?;
-    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
+    run_command_as(&state, viewer.name, move |opened| {
         execute(opened, &Command::ReopenTask { id, reason: required_reason(body.reason)? })
     })
     .await
@@ -328,8 +354,8 @@ pub struct DependencyBody {
 }
 
 pub async fn change_dependency(
-    State(state): Server,
-    viewer: MaybeViewer,
+    State(state): SharedState,
+    ManagingViewer(viewer): ManagingViewer,
     Path(id): Path<String>,
     JsonBody(body): JsonBody<DependencyBody>,
 ) -> Answer<EmptyObject> {
@@ -339,12 +365,16 @@ pub async fn change_dependency(
         true => Command::RemoveEdge { from, kind, to },
         false => Command::AddEdge { from, kind, to },
     };
-    run_command(&state, viewer, ViewerRole::Manage, move |opened| execute(opened, &command)).await
+    run_command_as(&state, viewer.name, move |opened| execute(opened, &command)).await
 }
 
-pub async fn merge_change(State(state): Server, viewer: MaybeViewer, Path(id): Path<String>) -> Answer<EmptyObject> {
+pub async fn merge_change(
+    State(state): SharedState,
+    ManagingViewer(viewer): ManagingViewer,
+    Path(id): Path<String>,
+) -> Answer<EmptyObject> {
     let id = parse_task(&id)?;
-    run_command(&state, viewer, ViewerRole::Manage, move |opened| {
+    run_command_as(&state, viewer.name, move |opened| {
         changes::merge_change(opened, id, MergeChecks::Run)?;
         Ok(EmptyObject {})
     })
@@ -380,25 +410,25 @@ pub struct ReviewBody {
 
 /// Reviews a change. A sent-back task gets the comments as feedback.
 pub async fn review_change(
-    State(state): Server,
-    viewer: MaybeViewer,
+    State(state): SharedState,
+    AnsweringViewer(viewer): AnsweringViewer,
     Path(id): Path<String>,
     JsonBody(body): JsonBody<ReviewBody>,
 ) -> Answer<EmptyObject> {
     let id = parse_task(&id)?;
-    run_command(&state, viewer, ViewerRole::Answer, move |opened| {
+    run_command_as(&state, viewer.name, move |opened| {
         let text = write_review(&body);
         let task = opened.require_task(id)?;
         match body.verdict {
-            ReviewVerdict::Approve => give_answer(opened, id.to_string(), "approve", text),
-            ReviewVerdict::Reject => give_answer(opened, id.to_string(), "reject", text),
+            ReviewVerdict::Approve => answer_task(opened, id, TaskResolution::Approve, text),
+            ReviewVerdict::Reject => answer_task(opened, id, TaskResolution::Reject, text),
             ReviewVerdict::SendBack => {
                 let reason = text.ok_or_else(|| RequestError::bad_request("a comment is needed"))?;
                 match task.state {
                     TaskState::Blocked | TaskState::NeedsContinuation => {
-                        give_answer(opened, id.to_string(), "continue", Some(reason))
+                        answer_task(opened, id, TaskResolution::Continue, Some(reason))
                     }
-                    TaskState::Failed => give_answer(opened, id.to_string(), "retry", Some(reason)),
+                    TaskState::Failed => answer_task(opened, id, TaskResolution::Retry, Some(reason)),
                     // The gates called the task completed. While its change is open, a review overrides them.
                     TaskState::Completed if has_open_change(opened, id)? => {
                         execute_as(opened, &Command::ReopenTask { id, reason }, Authority::Forced)

@@ -52,7 +52,7 @@ fn read_change_contents(
     let (from, to) = find_change_range(git, below, change)?;
     Ok(ChangeContents {
         commits: git.read_log(&from, &to, MAX_SHOWN_COMMITS)?,
-        files: git.changed_files(&from, &to)?,
+        files: git.changed_files_with_renames(&from, &to)?,
         diff: git.diff_commits(&from, &to, most)?,
     })
 }

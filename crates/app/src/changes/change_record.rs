@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    Event, EventRecord, EventType, Seq, StateView, SubmittedWork, Task, TaskChange, TaskId, TaskState, Timestamp,
-    Workspace,
+    Event, EventRecord, EventType, Seq, SubmittedWork, Task, TaskChange, TaskId, TaskState, Timestamp, Workspace,
 };
 use windlass_runner::external_merges::ExternalMerge;
 use windlass_store::{EventFilter, Store};
 
-use super::{describe_work_size, has_open_change, list_stacked_tasks};
+use super::{describe_work_size, list_stacked_tasks};
 use crate::context::OpenedProject;
 use crate::resume_command::ResumeCommand;
 use crate::{Failure, FailureCode, hints};
@@ -70,19 +69,15 @@ impl ChangeRecord {
             Some(Event::SubmissionStarted(started)) => started.work,
             _ => None,
         };
-        let noted = match find_last_event(opened, id, EventType::ChangeMerged)? {
-            Some(Event::ChangeMerged(merged)) if change.merged.is_some() => merged.seen,
+        let merge_event = match change.merged {
+            Some(_) => find_last_event(opened, id, EventType::ChangeMerged)?,
+            None => None,
+        };
+        let recorded_merge_evidence = match merge_event {
+            Some(Event::ChangeMerged(merged)) => merged.seen,
             _ => None,
         };
-        Ok(Self {
-            work,
-            task,
-            change,
-            opened_at,
-            forge_state: None,
-            external_merge: None,
-            recorded_merge_evidence: noted,
-        })
+        Ok(Self { work, task, change, opened_at, forge_state: None, external_merge: None, recorded_merge_evidence })
     }
 
     pub fn change_state(&self) -> ChangeState {
@@ -169,12 +164,8 @@ pub fn list_changes(opened: &OpenedProject) -> Result<Vec<ChangeRecord>, Failure
 /// Returns the tasks with open changes, newest first.
 pub fn list_open_changes(opened: &OpenedProject) -> Result<Vec<TaskId>, Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
-    let mut open = Vec::new();
-    for id in list_changed_tasks(opened)? {
-        let task = snapshot.find_task(id).map_err(hints::view_failure)?.filter(|task| task.state != TaskState::Deleted);
-        open.extend(task.filter(has_open_change).map(|_| id));
-    }
-    Ok(open)
+    let tasks = snapshot.tasks_with_open_change().map_err(hints::store_failure)?;
+    Ok(tasks.into_iter().filter(|task| task.state != TaskState::Deleted).map(|task| task.id).collect())
 }
 
 fn list_changed_tasks(opened: &OpenedProject) -> Result<Vec<TaskId>, Failure> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use windlass_config::Config;
 use windlass_process::{RunControl, run_program as start};
 use windlass_runner::external_merges;
-use windlass_vcs::git::{BaseBranch, Error, GitClient, GitRepository, RemoteName};
+use windlass_vcs::git::{BaseBranch, BranchName, Error, GitClient, GitRepository, RemoteName};
 
 use super::{ChangeRecord, ChangeState};
 use crate::project::Project;
@@ -34,6 +34,13 @@ pub fn with_optional_git<T>(project: &Project, work: impl FnOnce(&GitClient<'_>)
     let done = with_git(project, &control, work);
     received.restore_default_actions();
     done.ok().flatten()
+}
+
+/// Returns the remote that the merge of a change pushes to; none if it moves a local branch, or if git cannot tell.
+pub fn find_merge_remote(project: &Project, change: &ChangeRecord) -> Option<String> {
+    let base = BranchName::new(change.base_name()).ok()?;
+    let found = with_git(project, &RunControl::new(), |git| git.merge_remote(Some(&base)));
+    found.ok().flatten().flatten().map(|remote| remote.to_string())
 }
 
 /// Returns the files of the project's store that git tracks: they come and go with the repository.

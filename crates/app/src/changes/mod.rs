@@ -12,14 +12,15 @@ use windlass_engine::{GateFinding, SubmittedWork, Task, Workspace};
 pub use change_contents::ChangeContents;
 pub use change_record::{ChangeRecord, ChangeState, list_changes, list_open_changes};
 pub use git_view::{
-    list_tracked_store_files, list_tracked_store_files_cancellable, mark_landed_changes, with_git, with_optional_git,
+    find_merge_remote, list_tracked_store_files, list_tracked_store_files_cancellable, mark_landed_changes, with_git,
+    with_optional_git,
 };
 pub use merge::{MergeReport, merge_change};
 pub use work_without_change::{find_branch_without_change, note_work_without_change};
 
 /// Returns whether a task has a change that is not merged.
 pub fn has_open_change(task: &Task) -> bool {
-    task.change.as_ref().is_some_and(|change| change.merged.is_none())
+    task.open_change().is_some()
 }
 
 /// Returns whether a task waits for a person only because its change could not be merged. A person's rejection does not count.

@@ -21,7 +21,11 @@ pub fn summarize_pipeline_event(event: &Event) -> Option<String> {
         Event::SubmissionStarted(started) => started.work.as_ref().map(describe_work_size).unwrap_or_default(),
         Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Again => format_repeated_gate(failed),
         Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Hear => format_feedback_first(failed),
-        Event::PipelineFailed(failed) => format!("{}: {}; {}", failed.hook, failed.reason, describe_remedy(failed)),
+        Event::PipelineFailed(failed) => {
+            // No hook has this name: it stands for work without commits.
+            let hook = if failed.hook == "no_changes" { "no changes" } else { failed.hook.as_str() };
+            format!("{hook}: {}; {}", failed.reason, describe_remedy(failed))
+        }
         Event::TaskRejected(rejected) => format!("by {}: {}", rejected.by, rejected.reason),
         Event::ChangeOpened(change) => format_change_location(change),
         Event::ChangeMerged(merged) => {

@@ -134,7 +134,7 @@ pub fn describe_gate_answer(answer: GateAnswer) -> &'static str {
 fn format_ending(ending: SessionEndKind, reason: Option<&str>) -> String {
     let word = match ending {
         SessionEndKind::Completed => "complete",
-        SessionEndKind::Limit => "at a limit",
+        SessionEndKind::Limit => "stopped",
         SessionEndKind::Escalated => "a person is needed",
         SessionEndKind::Cancelled => "cancelled",
         SessionEndKind::Error => "failed",

@@ -3,6 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use windlass_engine::{EffectId, Event, EventRecord, SessionName};
 use windlass_hooks::clean_output;
 use windlass_process::file;
 
@@ -10,6 +11,28 @@ use windlass_process::file;
 const MAX_OUTPUT_BYTES: u64 = 4 * 1024 * 1024;
 /// The most bytes that are searched for the last lines.
 const MAX_TAIL_BYTES: u64 = 256 * 1024;
+
+/// Returns the name of the file with the output of a turn, in the directory of records.
+pub fn turn_record_name(session: &SessionName, turn: EffectId) -> String {
+    format!("{session}/{turn}.turn")
+}
+
+/// Returns the name of the file with the output of a turn that ended without an answer. The event names no file if the process
+/// of the turn has died; its cause is the start of the turn.
+pub fn find_turn_record(record: &EventRecord) -> Option<String> {
+    let named = match &record.envelope.event {
+        Event::IterationInterrupted(interrupted) => &interrupted.record,
+        Event::IterationFailed(failed) => &failed.record,
+        Event::IterationPostponed(postponed) => &postponed.record,
+        Event::DeliveryInterrupted(_) | Event::DeliveryFailed(_) => &None,
+        _ => return None,
+    };
+    let planned = || {
+        let turn = EffectId { seq: record.cause_position()?, index: 0 };
+        Some(turn_record_name(record.envelope.session.as_ref()?, turn))
+    };
+    named.clone().or_else(planned)
+}
 
 /// Reads a recorded output, if its file still exists. Paths out of the records directory are ignored.
 pub fn read_recorded_output(record: Option<&str>, records: &Path) -> Option<String> {

@@ -12,9 +12,9 @@ use windlass_config::{Config, HookSpec, plan};
 use windlass_engine::{HookOutcome, HookPoint, HookReport};
 use windlass_hooks::{
     self as hooks, DeliveryStep, HookInput, HookInputFiles, HookRole, HookScript, PipeOutput, RunnableKind, SecretMask,
-    ShellCommand, build_command_report, excerpt_run, http, rule_report,
+    ShellCommand, build_command_report, clean_output, excerpt_run, excerpt_text, http, rule_report,
 };
-use windlass_process::{RunControl, run_program as start};
+use windlass_process::{ProgramExit, ProgramOutcome, RunControl, run_program as start};
 use windlass_runner::test_command;
 
 use self::input::TrialInput;
@@ -25,6 +25,8 @@ use crate::{Failure, FailureCode, environment, execution, runner_settings};
 const RECORDS_DIRECTORY: &str = "trials";
 /// The variable with the path of a file that exists only while the hook runs.
 const PAYLOAD_FILE_VARIABLE: &str = "WINDLASS_PAYLOAD_FILE";
+/// The most output of a program that a trial shows.
+const MAX_SHOWN_OUTPUT: usize = 64 * 1024;
 
 /// The result of a trial of one hook.
 pub struct HookTrial<'c> {
@@ -38,7 +40,29 @@ pub struct HookTrial<'c> {
     /// The input on standard input, or the body of a request.
     pub payload: Value,
     pub report: Option<HookReport>,
+    /// The program that the hook started.
+    pub program: Option<TrialProgram>,
 }
+
+/// The end of a program that a trial started.
+pub struct TrialProgram {
+    /// Absent if the program ended without one: by a signal or out of time.
+    pub exit_code: Option<i32>,
+    /// Standard output, then standard error, without secrets.
+    pub output: String,
+}
+
+impl TrialProgram {
+    fn from_outcome(ended: &ProgramOutcome) -> Self {
+        let exit_code = if let ProgramExit::Code(code) = ended.exit { Some(code) } else { None };
+        let streams = [&ended.stdout, &ended.stderr].map(|stream| clean_output(&stream.to_text_lossy()));
+        let written: Vec<&str> = streams.iter().map(|text| text.trim_end()).filter(|text| !text.is_empty()).collect();
+        Self { exit_code, output: excerpt_text(&written.join("\n"), MAX_SHOWN_OUTPUT) }
+    }
+}
+
+/// The report of a hook, and the program that it started.
+type TrialRun = (HookReport, Option<TrialProgram>);
 
 impl HookTrial<'_> {
     /// Returns a hint that the exit code of the command does not block the agent. A run that passed or blocked needs no hint.
@@ -158,7 +182,8 @@ impl<'a> HookTrialRunner<'a> {
         };
         let variables = variables.into_iter().filter(|(name, _)| runs || *name != PAYLOAD_FILE_VARIABLE);
         let variables = variables.map(|(name, value)| (name.to_owned(), json!(value.to_string_lossy()))).collect();
-        let report = if runs { Some(self.mask.mask_report(self.run_hook(&runnable, &input, &files)?)) } else { None };
+        let ran = if runs { Some(self.run_hook(&runnable, &input, &files)?) } else { None };
+        let (report, program) = ran.map_or((None, None), |(report, program)| (Some(report), program));
         Ok(HookTrial {
             hook,
             matches,
@@ -166,7 +191,8 @@ impl<'a> HookTrialRunner<'a> {
             command,
             environment: variables,
             payload: input.build_payload(),
-            report,
+            report: report.map(|report| self.mask.mask_report(report)),
+            program,
         })
     }
 
@@ -195,22 +221,22 @@ impl<'a> HookTrialRunner<'a> {
         hook: &hooks::RunnableHook,
         input: &HookInput<'_>,
         files: &HookInputFiles,
-    ) -> Result<HookReport, Failure> {
-        match &hook.kind {
-            RunnableKind::Command(script) => self.run_script(hook, script, input, files),
-            RunnableKind::Http(address) => Ok(self.send_webhook(hook, address, input)),
+    ) -> Result<TrialRun, Failure> {
+        let report = match &hook.kind {
+            RunnableKind::Command(script) => return self.run_script(hook, script, input, files),
+            RunnableKind::Step(DeliveryStep::RunTests) => return self.run_tests(hook, input, files),
+            RunnableKind::Http(address) => self.send_webhook(hook, address, input),
             RunnableKind::Desktop => {
                 let message = Some("only the loop shows notices on the desktop".to_owned());
-                Ok(HookReport { message, ..HookOutcome::Skip.into() })
+                HookReport { message, ..HookOutcome::Skip.into() }
             }
-            RunnableKind::Prompt(template) => Ok(match template.render(input.values) {
+            RunnableKind::Prompt(template) => match template.render(input.values) {
                 Ok(text) => HookReport { feedback: Some(text), ..HookOutcome::Success.into() },
                 Err(fault) => HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() },
-            }),
-            RunnableKind::Step(DeliveryStep::RunTests) => self.run_tests(hook, input, files),
+            },
             RunnableKind::Step(_) => {
                 let message = Some("only a session that submits its work runs it".to_owned());
-                Ok(HookReport { message, ..HookOutcome::Skip.into() })
+                HookReport { message, ..HookOutcome::Skip.into() }
             }
             RunnableKind::Workflow(flow) => {
                 let message = match flow.fill_context(input.values) {
@@ -219,15 +245,16 @@ impl<'a> HookTrialRunner<'a> {
                         let (id, given) = (&flow.id, Value::Object(given));
                         format!("it would be given {given}; `windlass workflow run {id} --context -` runs it")
                     }
-                    Err(why) => return Ok(HookReport { message: Some(why), ..HookOutcome::Failure.into() }),
+                    Err(why) => {
+                        return Ok((HookReport { message: Some(why), ..HookOutcome::Failure.into() }, None));
+                    }
                 };
-                Ok(HookReport { message: Some(message), ..HookOutcome::Skip.into() })
+                HookReport { message: Some(message), ..HookOutcome::Skip.into() }
             }
             // The payload names the changed files.
-            RunnableKind::Rules(rules) => {
-                Ok(rule_report::build_rule_report(hook, self.hook_role(), rules, input.values))
-            }
-        }
+            RunnableKind::Rules(rules) => rule_report::build_rule_report(hook, self.hook_role(), rules, input.values),
+        };
+        Ok((report, None))
     }
 
     fn run_script(
@@ -236,7 +263,7 @@ impl<'a> HookTrialRunner<'a> {
         script: &HookScript,
         input: &HookInput<'_>,
         files: &HookInputFiles,
-    ) -> Result<HookReport, Failure> {
+    ) -> Result<TrialRun, Failure> {
         let spec = input.build_spec(script, hook.timeout, files);
         let system = |error| Failure::new(FailureCode::System, "cannot write the payload").with_cause(error);
         files.write(&spec.stdin).map_err(system)?;
@@ -252,7 +279,8 @@ impl<'a> HookTrialRunner<'a> {
         let report = build_command_report(hook, self.hook_role(), &ran, input.values, command);
         // The agent gets no feedback from a gate that could not run.
         let is_told = !report.unstarted || !self.hook_role().is_gate();
-        Ok(HookReport { feedback: report.feedback.filter(|_| is_told), ..report })
+        let program = ran.as_ref().ok().map(TrialProgram::from_outcome);
+        Ok((HookReport { feedback: report.feedback.filter(|_| is_told), ..report }, program))
     }
 
     /// Runs the tests of the project, as the `run_tests` step does.
@@ -261,19 +289,20 @@ impl<'a> HookTrialRunner<'a> {
         hook: &hooks::RunnableHook,
         input: &HookInput<'_>,
         files: &HookInputFiles,
-    ) -> Result<HookReport, Failure> {
+    ) -> Result<TrialRun, Failure> {
         let detected = || test_command::detect_test_command(&self.project.root).map(str::to_owned);
         let Some(command) = self.test_command.clone().or_else(detected) else {
-            return Ok(HookReport { message: Some(test_command::NO_TESTS.to_owned()), ..HookOutcome::Skip.into() });
+            let message = Some(test_command::NO_TESTS.to_owned());
+            return Ok((HookReport { message, ..HookOutcome::Skip.into() }, None));
         };
         match HookScript::parse(&command) {
             Ok(script) => {
-                let report = self.run_script(hook, &script, input, files)?;
-                Ok(test_command::judge_test_report(report, &command))
+                let (report, program) = self.run_script(hook, &script, input, files)?;
+                Ok((test_command::judge_test_report(report, &command), program))
             }
             Err(refused) => {
                 let message = Some(format!("`test_command`: {refused}"));
-                Ok(HookReport { message, ..HookOutcome::Failure.into() })
+                Ok((HookReport { message, ..HookOutcome::Failure.into() }, None))
             }
         }
     }

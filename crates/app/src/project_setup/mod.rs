@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn written_config_template_parses() {
-        let git = |branch: &str| Some(FoundRepository { branch: Some(branch.to_owned()) });
+        let git = |branch: &str| Some(FoundRepository { branch: Some(branch.to_owned()), has_origin: false });
         let found = ProjectSurvey { tests: Some("go test ./..."), agents: vec!["codex", "aider"], git: git("main") };
         let config = check_configuration(&render_config_template(&found));
         assert_eq!(config.settings.agent.as_deref().map(String::as_str), Some("codex"));

@@ -29,6 +29,8 @@ pub struct FoundRepository {
     /// The branch that work starts from: the remote's default if known, else the one that is checked out. Only an ordinary name
     /// is taken.
     pub branch: Option<String>,
+    /// Whether it has the remote `origin`, to which the usual delivery pushes branches.
+    pub has_origin: bool,
 }
 
 /// Surveys a project, and the agents in the directories of programs.
@@ -50,7 +52,9 @@ fn survey_git_repository(root: &Path) -> Option<FoundRepository> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-');
         name.len() <= 200 && name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(plain)
     };
-    Some(FoundRepository { branch: branch.filter(ordinary) })
+    let settings = read_small_file(&git.join("config")).unwrap_or_default();
+    let has_origin = settings.lines().any(|line| line.trim() == "[remote \"origin\"]");
+    Some(FoundRepository { branch: branch.filter(ordinary), has_origin })
 }
 
 fn read_small_file(path: &Path) -> Option<String> {
@@ -80,5 +84,15 @@ mod tests {
         fs::create_dir_all(root.path().join(".git/refs/remotes/origin")).unwrap();
         fs::write(root.path().join(".git/refs/remotes/origin/HEAD"), "ref: refs/remotes/origin/trunk\n").unwrap();
         assert_eq!(branch("ref: refs/heads/feature/x\n"), Some("trunk".into()));
+    }
+
+    #[test]
+    fn survey_finds_remote_named_origin_only() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join(".git")).unwrap();
+        for (name, expected) in [("fork", false), ("origin", true)] {
+            fs::write(root.path().join(".git/config"), format!("[remote \"{name}\"]\n\turl = x\n")).unwrap();
+            assert_eq!(survey_git_repository(root.path()).unwrap().has_origin, expected, "{name}");
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! The choice of a session for a run: an unfinished one, or a new one.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -94,8 +93,8 @@ pub fn choose_session(
             }
         };
     }
-    let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
-    let left = sessions.iter().filter(|session| target.is_target_of(session) && !session.is_over() && !request.fresh);
+    let sessions = snapshot.open_sessions().map_err(hints::store_failure)?;
+    let left = sessions.iter().filter(|session| target.is_target_of(session) && !request.fresh);
     // A living session that has lost its task does not block another run.
     let beside = |session: &Session| {
         target == RunTarget::Graph || (matches!(target, RunTarget::Task(_)) && session.hold == TaskHold::Left)
@@ -109,7 +108,7 @@ pub fn choose_session(
                 RunTarget::Task(id) => name_after_task(&snapshot, id)?,
                 RunTarget::Graph => "tasks".to_owned(),
             };
-            choose_new_session(opened, request, target, find_unused_name(&base, &sessions))
+            choose_new_session(opened, request, target, find_unused_name(&snapshot, &base)?)
         }
     }
 }
@@ -220,13 +219,16 @@ pub fn is_owner_still_alive(owners: &Path, name: &str) -> bool {
 }
 
 /// Returns an unused session name with this prefix.
-fn find_unused_name(base: &str, sessions: &[Session]) -> SessionName {
-    let taken: BTreeSet<&SessionName> = sessions.iter().map(|session| &session.name).collect();
-    let name = |number: usize| {
-        let name = if number == 1 { base.to_owned() } else { format!("{base}-{number}") };
-        name.parse::<SessionName>().expect("letters, digits and dashes, few enough")
-    };
-    (1..=taken.len() + 1).map(name).find(|name| !taken.contains(name)).expect("there is one more than are taken")
+fn find_unused_name(view: &dyn StateView, base: &str) -> Result<SessionName, Failure> {
+    let mut name = base.to_owned();
+    for number in 2.. {
+        let candidate = name.parse::<SessionName>().expect("letters, digits and dashes, few enough");
+        if view.find_session(&candidate).map_err(hints::view_failure)?.is_none() {
+            return Ok(candidate);
+        }
+        name = format!("{base}-{number}");
+    }
+    unreachable!("there are fewer sessions than numbers")
 }
 
 /// Returns a readable name that differs for different goals.

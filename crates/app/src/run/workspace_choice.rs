@@ -109,7 +109,7 @@ pub fn find_workspace_mode(project: &Project, config: &Config) -> Result<Workspa
 /// Warns if another session works in the project's own directory now: each changes the files of the other.
 pub fn warn_of_shared_directory(opened: &OpenedProject, own: &SessionName) -> Result<(), Failure> {
     let sessions =
-        opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.open_sessions().map_err(hints::store_failure)?;
     let is_at_work = |session: &&Session| {
         let is_there = session.workspace_mode.is_in_place() && session.ending_kind().is_none() && session.name != *own;
         is_there && is_owner_alive(&opened.project.owner_directory(), session.owner.as_str())

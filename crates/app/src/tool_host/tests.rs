@@ -29,7 +29,7 @@ impl TestProject {
     fn tool_host(&self, trust: bool) -> ProjectToolHost {
         let project = Project::open_at(self.0.path()).unwrap().unwrap();
         let store = SqliteStore::create(&project.store_file(), Lifetime::Service).unwrap();
-        ProjectToolHost::new(OpenedProject { project, store, trust, front_end: Arc::new(SilentFrontEnd), person: None })
+        ProjectToolHost::new(OpenedProject::new(project, store, trust, Arc::new(SilentFrontEnd)))
     }
 
     fn read_marks(&self) -> String {

@@ -8,8 +8,10 @@ use windlass_process::RunControl;
 use windlass_store::EventFilter;
 
 use super::excerpt;
-use super::task::list_task_answers;
-use crate::changes::{ChangeContents, ChangeRecord, ChangeState, list_open_changes, mark_landed_changes, with_git};
+use crate::answer_choice::AnswerChoice;
+use crate::changes::{
+    ChangeContents, ChangeRecord, ChangeState, find_merge_remote, list_open_changes, mark_landed_changes, with_git,
+};
 use crate::context::OpenedProject;
 use crate::event_text::describe_run_outcome;
 use crate::hook_runs::{RunCauses, find_newest_runs, read_last_recorded_lines};
@@ -89,6 +91,8 @@ pub enum FileDiffStatus {
 #[serde(rename_all = "camelCase")]
 pub struct FileDiff {
     pub path: String,
+    /// The former name of a renamed file.
+    pub old_path: Option<String>,
     pub status: FileDiffStatus,
     pub added: u64,
     pub removed: u64,
@@ -119,8 +123,10 @@ pub struct ChangeDetails {
     pub checks: Vec<CheckResult>,
     pub notices: Vec<String>,
     pub can_merge: bool,
+    /// The remote that a merge pushes to; none if it moves a local branch.
+    pub merge_remote: Option<String>,
     /// The answers that a person can give now.
-    pub answers: Vec<String>,
+    pub answers: Vec<AnswerChoice>,
 }
 
 /// Lists the changes of which the log knows no merge, newest first. Those that git shows in their bases count as merged.
@@ -177,10 +183,12 @@ pub fn load_change_details(opened: &OpenedProject, id: TaskId) -> Result<ChangeD
     }
     let is_open = change.change_state() == ChangeState::Open;
     let waits = matches!(task.state, TaskState::Completed | TaskState::Blocked);
+    let can_merge = is_open && waits && find_change_step(opened, task)?.is_some();
     Ok(ChangeDetails {
-        can_merge: is_open && waits && find_change_step(opened, task)?.is_some(),
+        can_merge,
+        merge_remote: if can_merge { find_merge_remote(&opened.project, &change) } else { None },
         checks: list_checks(opened, id)?,
-        answers: list_task_answers(task),
+        answers: AnswerChoice::list_for_task(task),
         change: change_summary(&change),
         file_diffs,
         is_cut,
@@ -233,25 +241,32 @@ fn parse_diff(contents: &ChangeContents) -> Vec<FileDiff> {
         .iter()
         .map(|file| FileDiff {
             path: file.path.to_string_lossy().into_owned(),
+            old_path: file.old_path.as_ref().map(|path| path.to_string_lossy().into_owned()),
             status: FileDiffStatus::Modified,
             added: file.added,
             removed: file.removed,
             hunks: Vec::new(),
         })
         .collect();
-    let sections = split_sections(&contents.diff.text);
-    for (file, section) in files.iter_mut().zip(&sections) {
-        read_section(section, file);
-    }
-    for file in files.iter_mut().skip(sections.len()) {
-        file.status = FileDiffStatus::TooLarge;
+    let mut sections = split_sections(&contents.diff.text).into_iter().peekable();
+    for file in &mut files {
+        let Some(section) = sections.next() else {
+            file.status = FileDiffStatus::TooLarge;
+            continue;
+        };
+        read_section(&section, file);
+        // A file that becomes a link has two sections with the same first line.
+        while let Some(second) = sections.next_if(|next| next.first() == section.first()) {
+            read_section(&second, file);
+        }
     }
     files
 }
 
 fn split_sections(diff: &str) -> Vec<Vec<&str>> {
     let mut sections: Vec<Vec<&str>> = Vec::new();
-    for line in diff.lines() {
+    // A carriage return belongs to its line.
+    for line in diff.split_terminator('\n') {
         match sections.last_mut() {
             _ if line.starts_with("diff --git ") => sections.push(vec![line]),
             Some(section) => section.push(line),
@@ -263,23 +278,16 @@ fn split_sections(diff: &str) -> Vec<Vec<&str>> {
 
 /// Reads the diff of one file.
 fn read_section(lines: &[&str], file: &mut FileDiff) {
-    let (mut old, mut new, mut count) = (0, 0, 0);
+    let (mut old, mut new, mut count, mut is_in_hunk) = (0, 0, 0, false);
     for line in lines {
         if let Some(header) = line.strip_prefix("@@ ") {
+            is_in_hunk = true;
             (old, new) = parse_hunk_start(header).unwrap_or_default();
-            file.hunks.push(DiffHunk { header: excerpt(line, MAX_LINE_LENGTH), lines: Vec::new() });
+            file.hunks.push(DiffHunk { header: excerpt(line.trim_end(), MAX_LINE_LENGTH), lines: Vec::new() });
             continue;
         }
-        let Some(hunk) = file.hunks.last_mut() else {
-            file.status = match line {
-                line if line.starts_with("new file mode 120000") => FileDiffStatus::Symlink,
-                line if line.starts_with("new file") => FileDiffStatus::Added,
-                line if line.starts_with("deleted file") => FileDiffStatus::Deleted,
-                line if line.starts_with("new mode") => FileDiffStatus::ModeChanged,
-                line if line.starts_with("rename ") => FileDiffStatus::Renamed,
-                line if line.starts_with("Binary ") || line.starts_with("GIT ") => FileDiffStatus::Binary,
-                _ => file.status,
-            };
+        let Some(hunk) = file.hunks.last_mut().filter(|_| is_in_hunk) else {
+            file.status = parse_diff_status(line).unwrap_or(file.status);
             continue;
         };
         let kind = match line.as_bytes().first() {
@@ -297,8 +305,31 @@ fn read_section(lines: &[&str], file: &mut FileDiff) {
         let new_line = (kind != DiffLineKind::Removed).then_some(new);
         old += u32::from(old_line.is_some());
         new += u32::from(new_line.is_some());
-        let text = excerpt(line.get(1..).unwrap_or_default(), MAX_LINE_LENGTH);
+        let text = format_diff_text(kind, line.get(1..).unwrap_or_default());
         hunk.lines.push(DiffLine { kind, old_line, new_line, text });
+    }
+}
+
+/// Parses a line above the hunks of a file.
+fn parse_diff_status(line: &str) -> Option<FileDiffStatus> {
+    let prefixes = [
+        ("new file mode 120000", FileDiffStatus::Symlink),
+        ("new file", FileDiffStatus::Added),
+        ("deleted file", FileDiffStatus::Deleted),
+        ("new mode", FileDiffStatus::ModeChanged),
+        ("rename ", FileDiffStatus::Renamed),
+        ("Binary ", FileDiffStatus::Binary),
+        ("GIT ", FileDiffStatus::Binary),
+    ];
+    prefixes.into_iter().find(|(prefix, _)| line.starts_with(prefix)).map(|(_, status)| status)
+}
+
+/// Formats the text of a line. A changed line shows the carriage return of its end: it may be all that has changed.
+fn format_diff_text(kind: DiffLineKind, line: &str) -> String {
+    match line.strip_suffix('\r') {
+        Some(text) if kind == DiffLineKind::Context => excerpt(text, MAX_LINE_LENGTH),
+        Some(text) => excerpt(text, MAX_LINE_LENGTH) + "␍",
+        None => excerpt(line, MAX_LINE_LENGTH),
     }
 }
 
@@ -307,4 +338,55 @@ fn parse_hunk_start(header: &str) -> Option<(u32, u32)> {
     let mut ranges = header.split(' ');
     let mut start = |sign: char| -> Option<u32> { ranges.next()?.strip_prefix(sign)?.split(',').next()?.parse().ok() };
     Some((start('-')?, start('+')?))
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_vcs::git::{DiffText, FileChange};
+
+    use super::*;
+
+    fn file_change(path: &str, old_path: Option<&str>) -> FileChange {
+        FileChange { path: path.into(), old_path: old_path.map(Into::into), added: 0, removed: 0 }
+    }
+
+    fn parse_text(files: Vec<FileChange>, diff: &str) -> Vec<FileDiff> {
+        let diff = DiffText { text: diff.to_owned(), cut: false };
+        parse_diff(&ChangeContents { commits: Vec::new(), files, diff })
+    }
+
+    #[test]
+    fn renamed_file_keeps_its_former_name() {
+        let diff = "diff --git a/old.txt \"b/new\\nname.txt\"\nsimilarity index 90%\nrename from old.txt\n\
+                    rename to \"new\\nname.txt\"\n--- a/old.txt\n+++ b/new\n@@ -1 +1 @@\n-a\n+b\n";
+        let files = parse_text(vec![file_change("new\nname.txt", Some("old.txt"))], diff);
+        assert_eq!((&*files[0].path, files[0].old_path.as_deref()), ("new\nname.txt", Some("old.txt")));
+        assert_eq!((files[0].status, files[0].hunks[0].lines.len()), (FileDiffStatus::Renamed, 2));
+    }
+
+    #[test]
+    fn file_that_becomes_link_keeps_next_file_apart() {
+        let diff = "diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-t\n\
+                    diff --git a/f b/f\nnew file mode 120000\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+y\n\
+                    diff --git a/z b/z\nnew file mode 100644\n--- /dev/null\n+++ b/z\n@@ -0,0 +1 @@\n+z\n";
+        let files = parse_text(vec![file_change("f", None), file_change("z", None)], diff);
+        let texts = |file: &FileDiff| -> Vec<String> {
+            file.hunks.iter().flat_map(|hunk| hunk.lines.iter().map(|line| line.text.clone())).collect()
+        };
+        assert_eq!(
+            (files[0].status, texts(&files[0])),
+            (FileDiffStatus::Symlink, vec!["t".to_owned(), "y".to_owned()])
+        );
+        assert_eq!((files[1].status, texts(&files[1])), (FileDiffStatus::Added, vec!["z".to_owned()]));
+    }
+
+    #[test]
+    fn changed_line_shows_carriage_return_at_its_end() {
+        let diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@ fn a()\r\n\x20same\r\n\
+                    -one\r\n+one\n-t\rwo\n+two\r\n";
+        let files = parse_text(vec![file_change("a", None)], diff);
+        let hunk = &files[0].hunks[0];
+        let texts: Vec<&str> = hunk.lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!((&*hunk.header, texts), ("@@ -1,3 +1,3 @@ fn a()", vec!["same", "one␍", "one", "t\rwo", "two␍"]));
+    }
 }

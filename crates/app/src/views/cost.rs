@@ -6,15 +6,16 @@ use std::collections::btree_map::Entry;
 use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_engine::{Event, EventRecord, EventType, Seq, StateView, TaskId, TaskState, TaskTransition, Timestamp};
-use windlass_store::EventFilter;
+use windlass_store::{EventFilter, Store};
 
+use super::budget::{BudgetReport, load_budget_report};
 use super::usage::UsageTotals;
 use crate::context::OpenedProject;
 use crate::turn_end::{TURN_END_EVENTS, ends_turn};
 use crate::{Failure, environment, hints, time_format};
 
-/// The most events that a report reads; the newest count.
-const MAX_REPORT_EVENTS: usize = 200_000;
+/// The number of positions of the log, up to the last one, that a report reads.
+const MAX_REPORT_POSITIONS: u64 = 1_000_000;
 const EVENTS_PER_PAGE: usize = 1000;
 /// The most rows of a table.
 const MAX_ROWS: usize = 100;
@@ -48,7 +49,7 @@ pub struct StateTime {
 pub struct CostReport {
     /// Every day of the period, oldest first.
     pub days: Vec<CostRow>,
-    /// The other rows are sorted by tokens, largest first.
+    /// The other rows are sorted by tokens, then by money, largest first.
     pub agents: Vec<CostRow>,
     pub tasks: Vec<CostRow>,
     pub types: Vec<CostRow>,
@@ -56,6 +57,7 @@ pub struct CostReport {
     pub hook_durations: Vec<HookDuration>,
     /// The time that tasks spent in each state during the period.
     pub state_times: Vec<StateTime>,
+    pub budgets: BudgetReport,
     /// Whether older events of the period were left out.
     pub is_cut: bool,
 }
@@ -68,8 +70,14 @@ pub fn build_cost_report(opened: &OpenedProject, days: u16) -> Result<CostReport
     let types = usage_events().chain([EventType::TaskCreated]).chain(changes).collect();
     let days = days.into_iter().map(|day| (day, UsageTotals::default())).collect();
     let mut builder = CostBuilder { days, ..CostBuilder::default() };
-    let is_cut = visit_events_since(opened, types, since, &mut |record| builder.add_record(opened, record))?;
-    builder.finish_report(opened, since, now, is_cut)
+    let start = find_position_before(opened, since)?;
+    let head = opened.store.head().map_err(hints::store_failure)?;
+    let first = start.max(Seq(head.0.saturating_sub(MAX_REPORT_POSITIONS)));
+    visit_events_after(opened, types, first, &mut |record| match record.envelope.timestamp < since {
+        true => Ok(()),
+        false => builder.add_record(opened, record),
+    })?;
+    builder.finish_report(opened, since, now, first > start)
 }
 
 /// Returns the events that end a turn or report usage.
@@ -77,40 +85,63 @@ fn usage_events() -> impl Iterator<Item = EventType> {
     TURN_END_EVENTS.into_iter().chain([EventType::HookFinished])
 }
 
-/// Reads the usage since a moment.
-pub(super) fn read_usage_since(opened: &OpenedProject, since: Timestamp) -> Result<UsageTotals, Failure> {
-    let mut totals = UsageTotals::default();
-    visit_events_since(opened, usage_events().collect(), since, &mut |record| {
-        totals.add_event(&record.envelope.event);
-        Ok(())
-    })?;
-    Ok(totals)
+/// The usage since a moment, counted up to a position of the log.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UsageCounter {
+    since: Option<Timestamp>,
+    through: Seq,
+    totals: UsageTotals,
 }
 
-/// Visits the newest events of some types since a moment, newest first. Returns whether older ones were left out.
-fn visit_events_since(
+impl UsageCounter {
+    /// Counts the usage since a moment. If the moment is the one of the last count, only the events after that are read.
+    pub(super) fn count_since(&mut self, opened: &OpenedProject, since: Timestamp) -> Result<UsageTotals, Failure> {
+        let mut counter = *self;
+        if counter.since != Some(since) {
+            counter = Self { since: Some(since), through: find_position_before(opened, since)?, ..Self::default() };
+        }
+        let (after, head) = (counter.through, opened.store.head().map_err(hints::store_failure)?);
+        counter.through = head;
+        visit_events_after(opened, usage_events().collect(), after, &mut |record| {
+            counter.through = counter.through.max(record.seq);
+            if record.envelope.timestamp >= since {
+                counter.totals.add_event(&record.envelope.event);
+            }
+            Ok(())
+        })?;
+        *self = counter;
+        Ok(counter.totals)
+    }
+}
+
+/// Finds a position before which every event is older than a moment, as far as the clock never went back.
+fn find_position_before(opened: &OpenedProject, moment: Timestamp) -> Result<Seq, Failure> {
+    let (mut older, mut newer) = (0, opened.store.head().map_err(hints::store_failure)?.0 + 1);
+    while newer - older > 1 {
+        let middle = older + (newer - older) / 2;
+        let record = opened.store.read_event(Seq(middle)).map_err(hints::store_failure)?;
+        match record.is_some_and(|record| record.envelope.timestamp < moment) {
+            true => older = middle,
+            false => newer = middle,
+        }
+    }
+    Ok(Seq(older))
+}
+
+/// Visits the events of some types after a position, oldest first.
+fn visit_events_after(
     opened: &OpenedProject,
     types: Vec<EventType>,
-    since: Timestamp,
+    mut after: Seq,
     visit: &mut dyn FnMut(&EventRecord) -> Result<(), Failure>,
-) -> Result<bool, Failure> {
+) -> Result<(), Failure> {
     let filter = EventFilter { types, ..EventFilter::default() };
-    let (mut before, mut left): (Option<Seq>, usize) = (None, MAX_REPORT_EVENTS);
     loop {
-        let page = opened.store.read_events_back(&filter, before, EVENTS_PER_PAGE).map_err(hints::store_failure)?;
-        for record in &page {
-            if record.envelope.timestamp < since {
-                return Ok(false);
-            }
-            if left == 0 {
-                return Ok(true);
-            }
-            left -= 1;
-            visit(record)?;
-        }
+        let page = opened.store.read_events(&filter, after, EVENTS_PER_PAGE).map_err(hints::store_failure)?;
+        page.iter().try_for_each(&mut *visit)?;
         match page.last() {
-            Some(oldest) if page.len() == EVENTS_PER_PAGE => before = Some(oldest.seq),
-            _ => return Ok(false),
+            Some(newest) if page.len() == EVENTS_PER_PAGE => after = newest.seq,
+            _ => return Ok(()),
         }
     }
 }
@@ -126,7 +157,7 @@ struct CostBuilder {
     /// The agents of sessions, and the types of tasks, that were looked up.
     agent_names: BTreeMap<String, String>,
     type_names: BTreeMap<TaskId, String>,
-    /// The state changes of each task, newest first.
+    /// The state changes of each task, oldest first.
     changes: BTreeMap<TaskId, Vec<(Timestamp, TaskState)>>,
 }
 
@@ -180,7 +211,7 @@ impl CostBuilder {
         let mut state_times: BTreeMap<TaskState, i64> = BTreeMap::new();
         for changes in self.changes.values() {
             let mut until = now;
-            for (at, state) in changes {
+            for (at, state) in changes.iter().rev() {
                 let is_over = matches!(state, TaskState::Completed | TaskState::Deleted);
                 if !is_over {
                     *state_times.entry(*state).or_default() += until.millis() - at.millis().max(since.millis());
@@ -208,6 +239,7 @@ impl CostBuilder {
                 .into_iter()
                 .map(|(state, ms)| StateTime { state: state.name().to_owned(), ms })
                 .collect(),
+            budgets: load_budget_report(opened)?,
             is_cut,
         })
     }
@@ -217,10 +249,12 @@ fn rank_rows(rows: BTreeMap<String, UsageTotals>) -> Vec<CostRow> {
     rank_by_tokens(rows).into_iter().map(|(key, usage)| CostRow { key, usage }).collect()
 }
 
-/// Returns the entries with the most tokens, largest first.
+/// Returns the entries with the most tokens, largest first; those with as many tokens are sorted by their money.
 fn rank_by_tokens<K>(entries: BTreeMap<K, UsageTotals>) -> Vec<(K, UsageTotals)> {
     let mut entries: Vec<(K, UsageTotals)> = entries.into_iter().collect();
-    entries.sort_by_key(|(_, usage)| std::cmp::Reverse(usage.input_tokens + usage.output_tokens));
+    let tokens = |usage: &UsageTotals| usage.input_tokens + usage.output_tokens;
+    let money = |usage: &UsageTotals| usage.cost_usd.unwrap_or_default();
+    entries.sort_by(|(_, one), (_, other)| tokens(other).cmp(&tokens(one)).then(money(other).total_cmp(&money(one))));
     entries.truncate(MAX_ROWS);
     entries
 }

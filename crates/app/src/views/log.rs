@@ -9,7 +9,7 @@ use super::excerpt;
 use crate::context::OpenedProject;
 use crate::event_text::{event_tone, summarize_event};
 use crate::tone::TextTone;
-use crate::{Failure, hints};
+use crate::{Failure, FailureCode, hints};
 
 /// The most events of a page.
 const MAX_PAGE_EVENTS: usize = 1000;
@@ -27,6 +27,8 @@ pub struct LogEntry {
     pub task: Option<String>,
     pub session: Option<String>,
     pub iteration: Option<u32>,
+    /// The person or the agent who gave the command.
+    pub triggered_by: String,
     /// How many hooks and actions stand between the event and a command.
     pub depth: u32,
     pub tone: TextTone,
@@ -43,6 +45,7 @@ impl LogEntry {
             task: envelope.node.task_id().map(|task| task.to_string()),
             session: envelope.session.as_ref().map(ToString::to_string),
             iteration: envelope.iteration,
+            triggered_by: envelope.metadata.triggered_by.clone(),
             depth: envelope.metadata.depth.into(),
             tone: event_tone(&envelope.event),
             summary: excerpt(&summarize_event(record), MAX_SUMMARY_LENGTH),
@@ -68,6 +71,12 @@ pub struct LogQuery {
     pub types: Vec<EventType>,
     pub task: Option<TaskId>,
     pub session: Option<SessionName>,
+}
+
+/// Reads the event at a position.
+pub fn read_log_event(opened: &OpenedProject, seq: u64) -> Result<EventRecord, Failure> {
+    let record = opened.store.read_event(Seq(seq)).map_err(hints::store_failure)?;
+    record.ok_or_else(|| Failure::new(FailureCode::NotFound, format!("there is no event {seq}")))
 }
 
 /// Reads the last events that match a query.

@@ -10,8 +10,10 @@
 //!
 //! Not here: rules (`engine`), the text of events (`event_text`), HTTP (`windlass-web`).
 
+mod budget;
 mod change;
 mod cost;
+mod engine_names;
 mod hooks;
 mod log;
 mod now;
@@ -24,13 +26,15 @@ mod why;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use budget::{BudgetLimits, BudgetReport, SessionBudget};
 pub use change::{
     ChangeDetails, ChangeSummary, CheckResult, DiffHunk, DiffLine, DiffLineKind, FileDiff, FileDiffStatus,
     list_change_summaries, load_change_details,
 };
-pub use cost::{CostReport, CostRow, HookDuration, StateTime, build_cost_report};
+pub use cost::{CostReport, CostRow, HookDuration, StateTime, UsageCounter, build_cost_report};
+pub use engine_names::{EventTypeName, TaskStateName};
 pub use hooks::{HookPage, HookSummary, load_hook_page};
-pub use log::{LogEntry, LogPage, LogQuery, read_log_page};
+pub use log::{LogEntry, LogPage, LogQuery, read_log_event, read_log_page};
 pub use now::{NowView, StateCount, WaitingItem, WaitingKind, build_now_view, find_waiting_item};
 pub use session::{SessionPage, SessionSummary, list_session_summaries};
 pub use task::{
@@ -54,9 +58,6 @@ impl LabelledText {
         Self { label: label.to_owned(), text: text.into() }
     }
 }
-
-/// The answers to a session that asks at its gate.
-const GATE_ANSWERS: [&str; 3] = ["continue", "ignore-hook", "reject"];
 
 /// Cuts a text for a view, at a whole character.
 fn excerpt(text: &str, most: usize) -> String {

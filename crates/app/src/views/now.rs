@@ -1,38 +1,38 @@
 //! The home screen: what needs a person, who works on what, and what is next.
 
-use std::collections::BTreeSet;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_engine::{
-    EventRecord, EventType, HookOutcome, NextAction, Seq, Session, SessionEndKind, SessionName, StateView, Task,
-    TaskId, TaskState, Timestamp,
+    Event, EventRecord, EventType, HookOutcome, NextAction, Session, SessionName, StateView, Task, TaskId, TaskState,
+    Timestamp,
 };
-use windlass_store::{EventFilter, Store, StoreSnapshot, TaskFilter};
+use windlass_store::EventFilter;
 
-use super::GATE_ANSWERS;
-use super::cost::read_usage_since;
-use super::session::{SessionSummary, find_newest_sessions, read_session_events_back};
-use super::task::{TaskSummary, list_task_answers};
+use super::engine_names::TaskStateName;
+use super::excerpt;
+use super::session::{SessionSummary, read_session_events_back};
+use super::task::TaskSummary;
 use super::usage::UsageTotals;
+use crate::answer_choice::AnswerChoice;
 use crate::changes::{ChangeRecord, ChangeState, has_open_change, list_open_changes};
 use crate::context::OpenedProject;
 use crate::event_text::state_tone;
 use crate::hook_runs::{HookRunOutcome, HookRunRecord, RUN_EVENTS, collect_runs};
-use crate::next_step::find_change_step;
+use crate::next_step::find_lower_change;
 use crate::tone::TextTone;
+use crate::waiting_work::{is_waiting_session, is_waiting_task, list_current_sessions, list_waiting_tasks};
 use crate::{Failure, environment, hints, time_format, trust, unreadable_files};
 
 /// The most items of a list.
 const MAX_ITEMS: usize = 50;
 const MAX_NEXT_TASKS: usize = 10;
 const MAX_EVIDENCE_LINES: usize = 60;
-/// The number of sessions, newest first, among which the open ones are searched.
-const MAX_SEARCHED_SESSIONS: usize = 200;
-/// The most events of a session that are searched for evidence.
+/// The most characters of an agent's message.
+const MAX_MESSAGE_LENGTH: usize = 10_000;
+/// The most events of a session or a task that are searched for evidence.
 const MAX_EVIDENCE_EVENTS: usize = 500;
-/// The distances from the last event of a task, in positions, within which its events are searched, one after the other.
-const TASK_SEARCH_DISTANCES: [u64; 3] = [500, 5_000, 50_000];
+/// The events with a message of the agent.
+const TURN_EVENTS: [EventType; 2] = [EventType::TurnFinished, EventType::DeliveryFinished];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -55,16 +55,19 @@ pub struct WaitingItem {
     pub title: String,
     pub reason: String,
     pub since: i64,
+    /// The last message of the agent before it stopped.
+    pub message: Option<String>,
     /// The output of the hooks that block.
     pub evidence: Vec<String>,
     /// The answers that a person can give.
-    pub answers: Vec<String>,
+    pub answers: Vec<AnswerChoice>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StateCount {
-    pub state: String,
+    #[schemars(with = "TaskStateName")]
+    pub state: TaskState,
     pub tone: TextTone,
     pub count: u64,
 }
@@ -89,20 +92,20 @@ pub struct NowView {
 /// Builds the home screen.
 pub fn build_now_view(opened: &OpenedProject) -> Result<NowView, Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
-    let sessions = find_relevant_sessions(opened, &snapshot)?;
+    let sessions = list_current_sessions(&snapshot)?;
     let (mut waiting, mut working, mut has_more) = (Vec::new(), Vec::new(), false);
-    for (session, started_at) in sessions {
-        if waits_for_person(&session) {
+    for session in sessions {
+        if is_waiting_session(&session) {
             match waiting.len() < MAX_ITEMS {
                 true => waiting.push(session_item(opened, &session)?),
                 false => has_more = true,
             }
         }
         if !session.is_over() && working.len() < MAX_ITEMS {
-            working.push(SessionSummary::from_session(opened, &snapshot, session, started_at)?);
+            working.push(SessionSummary::from_session(opened, &snapshot, session)?);
         }
     }
-    let stuck = list_stuck_tasks(&snapshot, MAX_ITEMS + 1)?;
+    let stuck = list_waiting_tasks(&snapshot, MAX_ITEMS + 1)?;
     let changes = list_open_changes(opened)?;
     has_more |= stuck.len() > MAX_ITEMS || changes.len() > MAX_ITEMS;
     for task in stuck.iter().take(MAX_ITEMS) {
@@ -122,7 +125,7 @@ pub fn build_now_view(opened: &OpenedProject) -> Result<NowView, Failure> {
         working,
         next: next.iter().map(TaskSummary::from_task).collect(),
         counts: counts.into_iter().map(|(state, count)| count_view(state, count)).collect(),
-        today: read_usage_since(opened, midnight)?,
+        today: opened.usage_counter.borrow_mut().count_since(opened, midnight)?,
         warnings: list_warnings(opened),
     })
 }
@@ -133,112 +136,45 @@ pub fn find_waiting_item(opened: &OpenedProject, subject: &str) -> Result<Option
     let find_session = |name: &SessionName| snapshot.find_session(name).map_err(hints::view_failure);
     if let Ok(id) = subject.parse::<TaskId>() {
         let Some(task) = snapshot.find_task(id).map_err(hints::view_failure)? else { return Ok(None) };
-        if is_stuck(&task) {
+        if is_waiting_task(&snapshot, &task)? {
             return task_item(opened, &task).map(Some);
         }
         let holder = task.lease.as_ref().and_then(|lease| lease.session.as_ref());
         let holder = holder.map(find_session).transpose()?.flatten();
-        return match holder.filter(waits_for_person) {
+        return match holder.filter(is_waiting_session) {
             Some(session) => session_item(opened, &session).map(Some),
             None if has_open_change(&task) => change_item(opened, id),
             None => Ok(None),
         };
     }
     let Ok(name) = subject.parse::<SessionName>() else { return Ok(None) };
-    let session = find_session(&name)?.filter(waits_for_person);
+    let session = find_session(&name)?.filter(is_waiting_session);
     session.map(|session| session_item(opened, &session)).transpose()
 }
 
-/// Finds the open sessions, and those that need a person, newest first, with the times of their starts as far as they are known.
-/// Of older sessions, it finds those that hold a task, or have a turn or a hook in progress.
-fn find_relevant_sessions(
-    opened: &OpenedProject,
-    snapshot: &StoreSnapshot<'_>,
-) -> Result<Vec<(Session, Option<Timestamp>)>, Failure> {
-    let (newest, has_more) = find_newest_sessions(opened, snapshot, MAX_SEARCHED_SESSIONS)?;
-    let mut known: BTreeSet<SessionName> = BTreeSet::new();
-    let mut found = Vec::new();
-    let mut add = |session: Session, started_at| {
-        if known.insert(session.name.clone()) && (!session.is_over() || needs_person(&session)) {
-            found.push((session, started_at));
-        }
-    };
-    newest.into_iter().for_each(|(session, started_at)| add(session, Some(started_at)));
-    if has_more {
-        for name in list_busy_sessions(opened, snapshot)? {
-            let session = snapshot.find_session(&name).map_err(hints::view_failure)?;
-            session.into_iter().filter(|session| !session.is_over()).for_each(|session| add(session, None));
-        }
-    }
-    Ok(found)
-}
-
-/// Lists the sessions that hold a task, or have a pending effect.
-fn list_busy_sessions(opened: &OpenedProject, snapshot: &StoreSnapshot<'_>) -> Result<BTreeSet<SessionName>, Failure> {
-    let mut names = BTreeSet::new();
-    let filter = TaskFilter { states: vec![TaskState::Active, TaskState::Submitted], ..TaskFilter::default() };
-    snapshot
-        .visit_tasks(&filter, |task| {
-            names.extend(task.lease.and_then(|lease| lease.session));
-            names.len() < MAX_SEARCHED_SESSIONS
-        })
-        .map_err(hints::store_failure)?;
-    let effects = snapshot.pending_effects().map_err(hints::store_failure)?;
-    for effect in effects.iter().take(MAX_SEARCHED_SESSIONS) {
-        let record = opened.store.read_event(effect.id.seq).map_err(hints::store_failure)?;
-        names.extend(record.and_then(|record| record.envelope.session));
-    }
-    Ok(names)
-}
-
 fn count_view(state: TaskState, count: u64) -> StateCount {
-    StateCount { state: state.name().to_owned(), tone: state_tone(state), count }
+    StateCount { state, tone: state_tone(state), count }
 }
 
-/// Returns whether a session without a task has left its work to a person.
-fn needs_person(session: &Session) -> bool {
-    session.task.is_none() && session.is_over() && session.ending_kind() == Some(SessionEndKind::Escalated)
-}
-
-fn waits_for_person(session: &Session) -> bool {
-    session.next_action() == NextAction::Answer || needs_person(session)
-}
-
-/// Returns whether a task waits for a person. A task that another one blocks waits for that one.
-fn is_stuck(task: &Task) -> bool {
-    let is_stuck = matches!(task.state, TaskState::Blocked | TaskState::Failed);
-    is_stuck && task.blocked.as_ref().is_none_or(|blocked| blocked.by.is_none())
-}
-
-fn list_stuck_tasks(snapshot: &StoreSnapshot<'_>, most: usize) -> Result<Vec<Task>, Failure> {
-    let mut stuck = Vec::new();
-    let filter = TaskFilter { states: vec![TaskState::Blocked, TaskState::Failed], ..TaskFilter::default() };
-    snapshot
-        .visit_tasks(&filter, |task| {
-            if is_stuck(&task) {
-                stuck.push(task);
-            }
-            stuck.len() < most
-        })
-        .map_err(hints::store_failure)?;
-    Ok(stuck)
-}
-
-/// Returns the item about an open change, if a person may merge it. Git is not asked whether the change was merged elsewhere.
+/// Returns the item about an open change of accepted work. Git is not asked whether it was merged elsewhere, or has conflicts.
 fn change_item(opened: &OpenedProject, id: TaskId) -> Result<Option<WaitingItem>, Failure> {
     let change = ChangeRecord::load_change_record(opened, id)?;
     let task = &change.task;
-    let is_open = task.state == TaskState::Completed && change.change_state() == ChangeState::Open;
-    if !is_open || find_change_step(opened, task)?.is_none() {
+    if task.state != TaskState::Completed || change.change_state() != ChangeState::Open {
         return Ok(None);
     }
+    let after = match find_lower_change(opened, task)? {
+        Some(below) => format!(", after the change of {}", below.id),
+        None => String::new(),
+    };
     Ok(Some(WaitingItem {
         kind: WaitingKind::OpenChange,
         task: Some(task.id.to_string()),
         session: None,
         title: task.goal.clone(),
-        reason: format!("its change {} can be merged into {}", change.branch_name(), change.base_name()),
+        reason: format!("look at its change {} into {}{after}", change.branch_name(), change.base_name()),
         since: task.updated_at.millis(),
+        message: None,
         evidence: Vec::new(),
         answers: Vec::new(),
     }))
@@ -250,10 +186,11 @@ fn session_item(opened: &OpenedProject, session: &Session) -> Result<WaitingItem
         true => session.describe_block_state(),
         false => "the session has left its work to a person".to_owned(),
     };
-    let answers: &[&str] = if asks { &GATE_ANSWERS } else { &[] };
     let mut records = read_session_events_back(opened, session, &RUN_EVENTS, MAX_EVIDENCE_EVENTS)?;
     records.reverse();
     let evidence = read_block_evidence(opened, &records)?;
+    let last_turn = session.last_turn.map(|at| opened.store.read_event(at)).transpose();
+    let last_turn = last_turn.map_err(hints::store_failure)?.flatten();
     let asked = read_session_events_back(opened, session, &[EventType::GateDecided, EventType::SessionEnded], 1)?;
     let since = asked.first().map(|record| record.envelope.timestamp);
     let title = match (&session.goal, session.task) {
@@ -268,8 +205,9 @@ fn session_item(opened: &OpenedProject, session: &Session) -> Result<WaitingItem
         title,
         reason,
         since: since.map_or(0, Timestamp::millis),
+        message: last_turn.as_ref().and_then(find_agent_message),
         evidence,
-        answers: answers.iter().map(|&answer| answer.to_owned()).collect(),
+        answers: if asks { AnswerChoice::list_for_gate() } else { Vec::new() },
     })
 }
 
@@ -283,10 +221,14 @@ fn task_item(opened: &OpenedProject, task: &Task) -> Result<WaitingItem, Failure
         .take(MAX_EVIDENCE_LINES)
         .collect();
     if evidence.is_empty() && task.blocked.as_ref().is_some_and(|blocked| !blocked.hooks.is_empty()) {
-        evidence = read_block_evidence(opened, &read_newest_task_events(opened, task, &RUN_EVENTS)?)?;
+        evidence =
+            read_block_evidence(opened, &read_newest_task_events(opened, task, &RUN_EVENTS, MAX_EVIDENCE_EVENTS)?)?;
     }
-    let stopped = read_newest_task_events(opened, task, &[EventType::TaskBlocked, EventType::TaskFailed])?;
+    let stopped = read_newest_task_events(opened, task, &[EventType::TaskBlocked, EventType::TaskFailed], 1)?;
     let since = stopped.last().map_or(task.updated_at, |record| record.envelope.timestamp);
+    // A task that a person has blocked waits for no reply to its agent.
+    let by_session = stopped.last().is_some_and(|record| record.envelope.session.is_some());
+    let turns = if by_session { read_newest_task_events(opened, task, &TURN_EVENTS, 1)? } else { Vec::new() };
     Ok(WaitingItem {
         kind,
         task: Some(task.id.to_string()),
@@ -294,37 +236,49 @@ fn task_item(opened: &OpenedProject, task: &Task) -> Result<WaitingItem, Failure
         title: task.goal.clone(),
         reason: reason.unwrap_or_default(),
         since: since.millis(),
+        message: turns.last().and_then(find_agent_message),
         evidence,
-        answers: list_task_answers(task),
+        answers: AnswerChoice::list_for_task(task),
     })
 }
 
-/// Returns the feedback of the last hook that blocked, from events that are sorted oldest first.
+/// Returns the message of an agent at the end of a turn.
+fn find_agent_message(record: &EventRecord) -> Option<String> {
+    let output = match &record.envelope.event {
+        Event::TurnFinished(finished) => &finished.output,
+        Event::DeliveryFinished(finished) => &finished.output,
+        _ => return None,
+    };
+    Some(excerpt(output.trim(), MAX_MESSAGE_LENGTH)).filter(|said| !said.is_empty())
+}
+
+/// Returns the feedback of the hooks that blocked last, from events that are sorted oldest first. Of several hooks, each is named.
 fn read_block_evidence(opened: &OpenedProject, records: &[EventRecord]) -> Result<Vec<String>, Failure> {
     let blocks =
         |run: &&HookRunRecord| run.outcome == HookRunOutcome::Ended(HookOutcome::Block) && run.feedback.is_some();
     let runs = collect_runs(opened, records)?;
-    let last = runs.iter().rev().find(blocks);
-    let lines = last.iter().flat_map(|run| &run.feedback).flat_map(|(_, text)| text.lines());
-    let lines = lines.filter(|line| !line.trim().is_empty());
-    Ok(lines.take(MAX_EVIDENCE_LINES).map(str::to_owned).collect())
+    let Some(last) = runs.iter().rev().find(blocks) else { return Ok(Vec::new()) };
+    // The hooks that judge the same work run for the same event.
+    let judges: Vec<&HookRunRecord> = runs.iter().filter(blocks).filter(|run| run.event == last.event).collect();
+    let lines = judges.iter().flat_map(|run| {
+        let name = (judges.len() > 1).then(|| format!("{}:", run.title()));
+        let said = run.feedback.iter().flat_map(|(_, text)| text.lines()).filter(|line| !line.trim().is_empty());
+        name.into_iter().chain(said.map(str::to_owned))
+    });
+    Ok(lines.take(MAX_EVIDENCE_LINES).collect())
 }
 
-/// Reads the newest events of some types of a task, oldest first, without its whole history.
+/// Reads the newest events of some types of a task, oldest first.
 fn read_newest_task_events(
     opened: &OpenedProject,
     task: &Task,
     types: &[EventType],
+    most: usize,
 ) -> Result<Vec<EventRecord>, Failure> {
     let filter = EventFilter { types: types.to_vec(), task: Some(task.id), ..EventFilter::default() };
-    for distance in TASK_SEARCH_DISTANCES {
-        let after = Seq(task.last_event.0.saturating_sub(distance));
-        let found = opened.store.read_events(&filter, after, usize::MAX).map_err(hints::store_failure)?;
-        if !found.is_empty() {
-            return Ok(found);
-        }
-    }
-    Ok(Vec::new())
+    let mut found = opened.store.read_events_back(&filter, None, most).map_err(hints::store_failure)?;
+    found.reverse();
+    Ok(found)
 }
 
 fn list_warnings(opened: &OpenedProject) -> Vec<String> {

@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use windlass_engine::{Event, EventType, StateView, Task, TaskEdge, TaskId, TaskState};
+use windlass_engine::{Event, EventType, StateView, Task, TaskId, TaskState};
 use windlass_store::{EventFilter, StoreSnapshot, TaskFilter};
 
+use super::engine_names::TaskStateName;
 use super::session::SessionSummary;
 use super::{LabelledText, excerpt};
+use crate::answer_choice::AnswerChoice;
 use crate::context::OpenedProject;
 use crate::event_text::{self, count_open_dependencies, state_tone};
 use crate::next_step::find_next_step;
+use crate::session_view::SessionView;
 use crate::tone::TextTone;
 use crate::why::drive_details::collect_drive_details;
 use crate::{Failure, changes, environment, hints, time_format};
@@ -30,7 +33,8 @@ const MAX_GOAL_LENGTH: usize = 300;
 pub struct TaskSummary {
     pub id: String,
     pub goal: String,
-    pub state: String,
+    #[schemars(with = "TaskStateName")]
+    pub state: TaskState,
     pub tone: TextTone,
     #[serde(rename = "type")]
     pub kind: Option<String>,
@@ -39,6 +43,8 @@ pub struct TaskSummary {
     pub open_dependencies: u64,
     /// The session that holds the task.
     pub session: Option<String>,
+    /// Whether the process of this session has died.
+    pub is_deserted: bool,
     pub updated_at: i64,
     /// Whether a change of the task is not merged yet.
     pub has_change: bool,
@@ -49,16 +55,27 @@ impl TaskSummary {
         Self {
             id: task.id.to_string(),
             goal: excerpt(&task.goal, MAX_GOAL_LENGTH),
-            state: task.state.name().to_owned(),
+            state: task.state,
             tone: state_tone(task.state),
             kind: task.kind.as_ref().map(ToString::to_string),
             priority: task.priority.to_string(),
             labels: task.labels.clone(),
             open_dependencies: count_open_dependencies(task),
             session: task.lease.as_ref().and_then(|lease| lease.session.as_ref()).map(ToString::to_string),
+            is_deserted: false,
             updated_at: task.updated_at.millis(),
             has_change: changes::has_open_change(task),
         }
+    }
+
+    /// Looks whether the process of its session has died.
+    fn mark_if_deserted(&mut self, opened: &OpenedProject, snapshot: &StoreSnapshot<'_>) -> Result<(), Failure> {
+        let Some(name) = self.session.as_ref().and_then(|name| name.parse().ok()) else { return Ok(()) };
+        let session = snapshot.find_session(&name).map_err(hints::view_failure)?;
+        if session.is_some_and(|session| SessionView::from_session(opened, session).is_deserted()) {
+            (self.is_deserted, self.tone) = (true, TextTone::Warning);
+        }
+        Ok(())
     }
 }
 
@@ -103,6 +120,7 @@ pub fn list_task_summaries(opened: &OpenedProject, query: TaskQuery) -> Result<T
             !has_more
         })
         .map_err(hints::store_failure)?;
+    tasks.iter_mut().try_for_each(|task| task.mark_if_deserted(opened, &snapshot))?;
     Ok(TaskPage { tasks, has_more })
 }
 
@@ -132,7 +150,7 @@ pub struct TaskDetails {
     /// Newest first.
     pub notes: Vec<TaskNote>,
     /// The answers that a person can give now.
-    pub answers: Vec<String>,
+    pub answers: Vec<AnswerChoice>,
     pub next_command: Option<String>,
 }
 
@@ -140,6 +158,8 @@ pub struct TaskDetails {
 pub fn load_task_details(opened: &OpenedProject, id: TaskId) -> Result<TaskDetails, Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let task = opened.require_task(id)?;
+    let mut summary = TaskSummary::from_task(&task);
+    summary.mark_if_deserted(opened, &snapshot)?;
     let now = environment::current_timestamp();
     let mut facts = Vec::new();
     let mut add = |label: &str, text: Option<String>| facts.extend(text.map(|text| LabelledText::new(label, text)));
@@ -163,22 +183,10 @@ pub fn load_task_details(opened: &OpenedProject, id: TaskId) -> Result<TaskDetai
         facts,
         sessions: list_task_sessions(opened, &snapshot, id)?,
         notes: read_notes(opened, id)?,
-        answers: list_task_answers(&task),
+        answers: AnswerChoice::list_for_task(&task),
         next_command: find_next_step(opened, id)?.map(|step| step.shell_line()),
-        task: TaskSummary::from_task(&task),
+        task: summary,
     })
-}
-
-/// Lists the answers that a person can give to a task in its present state.
-pub(super) fn list_task_answers(task: &Task) -> Vec<String> {
-    let has_hooks = task.blocked.as_ref().is_some_and(|blocked| !blocked.hooks.is_empty());
-    let answers: &[&str] = match task.state {
-        TaskState::Blocked if has_hooks => &["continue", "retry", "ignore-hook", "approve", "reject"],
-        TaskState::Blocked => &["continue", "retry", "approve", "reject"],
-        TaskState::Failed => &["retry", "approve"],
-        _ => &[],
-    };
-    answers.iter().map(|&answer| answer.to_owned()).collect()
 }
 
 fn list_awaited_tasks(snapshot: &StoreSnapshot<'_>, id: TaskId) -> Result<Vec<TaskId>, Failure> {
@@ -205,7 +213,7 @@ fn list_task_sessions(
             && known.insert(name.clone())
             && let Some(session) = snapshot.find_session(name).map_err(hints::view_failure)?
         {
-            sessions.push(SessionSummary::from_session(opened, snapshot, session, None)?);
+            sessions.push(SessionSummary::from_session(opened, snapshot, session)?);
         }
     }
     Ok(sessions)
@@ -229,6 +237,7 @@ fn read_notes(opened: &OpenedProject, id: TaskId) -> Result<Vec<TaskNote>, Failu
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskGraphEdge {
+    /// The task that waits, also of an edge `blocks`; else the first task of the edge.
     pub from: String,
     pub to: String,
     pub kind: String,
@@ -269,10 +278,14 @@ pub fn load_task_graph(opened: &OpenedProject, focus: Option<TaskId>) -> Result<
         }
         // Finished work is shown beside the focus, but leads no further.
         let is_open = focus == Some(id) || task.state != TaskState::Completed;
-        tasks.insert(id, TaskSummary::from_task(&task));
+        let mut summary = TaskSummary::from_task(&task);
+        summary.mark_if_deserted(opened, &snapshot)?;
+        tasks.insert(id, summary);
         for edge in snapshot.edges_of_task(id).map_err(hints::store_failure)?.into_iter().filter(|_| is_open) {
             queue.extend([edge.from_id, edge.to_id].into_iter().filter(|other| *other != id));
-            edges.insert((edge.from_id, edge.to_id, edge.kind.to_string(), TaskEdge::waiting_pair(&edge).is_some()));
+            let waiting = edge.waiting_pair();
+            let (from, to) = waiting.unwrap_or((edge.from_id, edge.to_id));
+            edges.insert((from, to, edge.kind.to_string(), waiting.is_some()));
         }
     }
     let is_drawn =

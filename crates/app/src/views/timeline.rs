@@ -1,16 +1,19 @@
 //! The history of a session, grouped by iteration: turns, hooks, decisions of the gate, waits and messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use windlass_engine::{Event, EventRecord, EventType, NextAction, Session, Timestamp};
+use windlass_engine::{Event, EventRecord, EventType, NextAction, Seq, Session, Timestamp, WorkSource, payload};
 use windlass_store::EventFilter;
 
+use super::engine_names::EventTypeName;
+use super::excerpt;
 use super::session::SessionSummary;
-use super::{GATE_ANSWERS, excerpt};
+use crate::answer_choice::AnswerChoice;
 use crate::context::OpenedProject;
-use crate::event_text::event_tone;
+use crate::event_text::{describe_task_event, event_tone};
+use crate::hook_runs::{HookRunOutcome, find_turn_record, read_last_recorded_lines, turn_record_name};
 use crate::tone::TextTone;
 use crate::turn_end::ends_turn;
 use crate::why::{WhyFact, build_facts};
@@ -45,6 +48,7 @@ pub struct TimelineItem {
     /// The position of its first event.
     pub start_seq: u64,
     /// The type of its last event.
+    #[schemars(with = "EventTypeName")]
     pub event: String,
     pub kind: TimelineItemKind,
     pub title: String,
@@ -53,7 +57,7 @@ pub struct TimelineItem {
     /// The end; for a wait, the time of the next try, which may lie in the future.
     pub ended_at: Option<i64>,
     pub is_pending: bool,
-    /// The agent's answer, the message, or the feedback.
+    /// The agent's answer, or what it wrote before its turn was cut short; the message; the pieces of a delivery.
     pub text: Option<String>,
     pub evidence: Vec<String>,
     pub details: Vec<String>,
@@ -65,6 +69,8 @@ pub struct TimelineItem {
 pub struct TimelineGroup {
     /// Zero before the first iteration.
     pub iteration: u32,
+    /// The task of the iteration, if the session takes several tasks.
+    pub task: Option<String>,
     pub items: Vec<TimelineItem>,
     pub started_at: i64,
     pub ended_at: Option<i64>,
@@ -75,10 +81,10 @@ pub struct TimelineGroup {
 pub struct SessionTimeline {
     pub session: SessionSummary,
     pub groups: Vec<TimelineGroup>,
-    /// Feedback and messages that no finished turn has delivered.
+    /// Feedback that no finished turn has delivered. Messages of the timeline are items.
     pub pending_feedback: Vec<String>,
     /// The answers that a person can give now.
-    pub answers: Vec<String>,
+    pub answers: Vec<AnswerChoice>,
     /// Whether older events were left out.
     pub is_cut: bool,
 }
@@ -92,26 +98,62 @@ pub fn build_session_timeline(opened: &OpenedProject, session: &Session) -> Resu
     let is_cut = records.len() > MAX_TIMELINE_EVENTS;
     records.truncate(MAX_TIMELINE_EVENTS);
     records.reverse();
-    let start = records.first().filter(|record| record.kind() == EventType::SessionStarted);
-    let started_at = start.map(|record| record.envelope.timestamp);
+    let summary = SessionSummary::from_session(opened, &snapshot, session.clone())?;
     let facts = build_facts(opened, records)?;
-    let mut builder = TimelineBuilder::default();
+    let mut builder = TimelineBuilder {
+        named_texts: load_named_texts(opened, &facts)?,
+        pending: session.pending.iter().map(|piece| piece.at).collect(),
+        has_tasks: session.work == WorkSource::Graph,
+        ..TimelineBuilder::default()
+    };
     facts.iter().for_each(|fact| builder.add_fact(fact));
-    let mut pending_feedback = Vec::new();
-    for piece in &session.pending {
-        let record = opened.store.read_event(piece.at).map_err(hints::store_failure)?;
-        if let Some(Event::FeedbackQueued(queued)) = record.map(|record| record.envelope.event) {
-            pending_feedback.push(format!("{}: {}", queued.source, excerpt(&queued.text, MAX_TEXT_LENGTH)));
-        }
+    if summary.resume_command.is_some() {
+        let file = session.current_turn().map(|turn| turn_record_name(&session.name, turn.effect));
+        builder.end_deserted_turn(file.and_then(|file| read_unanswered_output(opened, &file)));
     }
+    let is_item = |at: Seq| facts.iter().any(|fact| fact.run.is_none() && fact.record.seq == at);
+    let pending = session.pending.iter().map(|piece| piece.at).filter(|at| !is_item(*at));
     let asks = session.next_action() == NextAction::Answer;
     Ok(SessionTimeline {
-        answers: if asks { GATE_ANSWERS.map(str::to_owned).to_vec() } else { Vec::new() },
-        groups: builder.finish_groups(session.is_over(), environment::current_timestamp()),
-        session: SessionSummary::from_session(opened, &snapshot, session.clone(), started_at)?,
-        pending_feedback,
+        answers: if asks { AnswerChoice::list_for_gate() } else { Vec::new() },
+        groups: builder.finish_groups(summary.is_running, environment::current_timestamp()),
+        session: summary,
+        pending_feedback: pending.map(|at| read_feedback_text(opened, at)).collect::<Result<_, _>>()?,
         is_cut,
     })
+}
+
+/// Loads the texts that events only name: the pieces of a delivery, and the output of a turn without an answer.
+fn load_named_texts(opened: &OpenedProject, facts: &[WhyFact]) -> Result<BTreeMap<Seq, String>, Failure> {
+    let mut texts = BTreeMap::new();
+    for record in facts.iter().map(|fact| &fact.record) {
+        let text = match &record.envelope.event {
+            Event::FeedbackDelivered(delivered) => {
+                let pieces = delivered.feedback.iter().map(|at| read_feedback_text(opened, *at));
+                Some(pieces.collect::<Result<Vec<_>, _>>()?.join("\n\n"))
+            }
+            _ => find_turn_record(record).and_then(|file| read_unanswered_output(opened, &file)),
+        };
+        texts.extend(text.map(|text| (record.seq, text)));
+    }
+    Ok(texts)
+}
+
+/// Reads a piece of feedback, with its source.
+fn read_feedback_text(opened: &OpenedProject, at: Seq) -> Result<String, Failure> {
+    let record = opened.store.read_event(at).map_err(hints::store_failure)?;
+    Ok(match record.map(|record| record.envelope.event) {
+        Some(Event::FeedbackQueued(payload::FeedbackQueued { source, text, .. })) => {
+            format!("{source}: {}", excerpt(&text, MAX_TEXT_LENGTH))
+        }
+        _ => format!("event {at}"),
+    })
+}
+
+/// Reads the end of what an agent wrote in a turn without an answer.
+fn read_unanswered_output(opened: &OpenedProject, file: &str) -> Option<String> {
+    let lines = read_last_recorded_lines(Some(file), &opened.project.record_directory(), MAX_EVIDENCE_LINES)?;
+    Some(lines.join("\n")).filter(|text| !text.trim().is_empty())
 }
 
 #[derive(Default)]
@@ -119,6 +161,12 @@ struct TimelineBuilder {
     groups: Vec<TimelineGroup>,
     /// The items of hooks, by the positions of the feedback that they have queued.
     feedback_items: BTreeMap<u64, u64>,
+    /// The texts that events only name.
+    named_texts: BTreeMap<Seq, String>,
+    /// The feedback that no finished turn has delivered.
+    pending: BTreeSet<Seq>,
+    /// Whether the session takes several tasks.
+    has_tasks: bool,
 }
 
 impl TimelineBuilder {
@@ -129,14 +177,14 @@ impl TimelineBuilder {
             self.end_waits(at);
         }
         if let Event::TurnStarted(_) = &record.envelope.event {
-            let item = TimelineItem { is_pending: true, ended_at: None, ..build_item(fact, TimelineItemKind::Turn) };
-            return self.add_item(record, item);
+            let turn = self.build_item(fact, TimelineItemKind::Turn);
+            return self.add_item(record, TimelineItem { is_pending: true, ended_at: None, ..turn });
         }
         let postpones = record.kind() == EventType::IterationPostponed;
-        if ends_turn(record.kind())
+        let ended = ends_turn(record.kind()).then(|| self.build_item(fact, TimelineItemKind::Turn));
+        if let Some(ended) = ended
             && let Some(turn) = self.find_open_turn()
         {
-            let ended = build_item(fact, TimelineItemKind::Turn);
             if !postpones {
                 turn.seq = ended.seq;
             }
@@ -156,7 +204,7 @@ impl TimelineBuilder {
             self.feedback_items.insert(queued.0, record.seq.0);
         }
         if is_shown(&record.envelope.event) {
-            let mut item = build_item(fact, item_kind(fact));
+            let mut item = self.build_item(fact, item_kind(fact));
             for seq in &mut item.related_seqs {
                 *seq = self.feedback_items.get(seq).copied().unwrap_or(*seq);
             }
@@ -164,15 +212,34 @@ impl TimelineBuilder {
         }
     }
 
+    fn build_item(&self, fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
+        let mut item = build_item(fact, kind);
+        // The wait after a turn follows the item of the turn, which has the output.
+        if kind != TimelineItemKind::Wait
+            && let Some(text) = self.named_texts.get(&fact.record.seq)
+        {
+            item.text = Some(text.clone());
+        }
+        if kind == TimelineItemKind::Message {
+            item.is_pending = self.pending.contains(&fact.record.seq);
+        }
+        if let Some((tone, title)) = describe_task_event(&fact.record).filter(|_| self.has_tasks) {
+            (item.tone, item.title) = (tone, title);
+        }
+        item
+    }
+
     fn add_item(&mut self, record: &EventRecord, item: TimelineItem) {
         let iteration = record.envelope.iteration.unwrap_or_default();
         if self.groups.last().is_none_or(|group| group.iteration != iteration) {
-            let (started_at, ended_at) = (item.started_at, None);
-            self.groups.push(TimelineGroup { iteration, items: Vec::new(), started_at, ended_at });
+            let (started_at, task) = (item.started_at, None);
+            self.groups.push(TimelineGroup { iteration, task, items: Vec::new(), started_at, ended_at: None });
         }
+        let task = record.envelope.node.task_id().filter(|_| self.has_tasks);
         // A wait may end before its time.
         let end = item.ended_at.filter(|_| item.kind != TimelineItemKind::Wait).unwrap_or(item.started_at);
         if let Some(group) = self.groups.last_mut() {
+            group.task = group.task.take().or_else(|| task.map(|task| task.to_string()));
             group.items.push(item);
         }
         self.extend_group(end);
@@ -197,20 +264,28 @@ impl TimelineBuilder {
         items.into_iter().find(|item| item.kind == TimelineItemKind::Turn && item.is_pending)
     }
 
-    /// Returns the groups. The last one of an open session has no end. A wait of an open session is pending until its end.
-    fn finish_groups(mut self, is_over: bool, now: Timestamp) -> Vec<TimelineGroup> {
+    /// Ends the turn of a process that has died.
+    fn end_deserted_turn(&mut self, output: Option<String>) {
+        if let Some(turn) = self.find_open_turn() {
+            (turn.is_pending, turn.tone, turn.text) = (false, TextTone::Warning, output);
+            turn.title = "interrupted: its process has died".to_owned();
+        }
+    }
+
+    /// Returns the groups. The last one of a running session has no end, and a wait is pending until its time.
+    fn finish_groups(mut self, is_running: bool, now: Timestamp) -> Vec<TimelineGroup> {
         let waits = self.groups.iter_mut().flat_map(|group| &mut group.items);
         for wait in waits.filter(|item| item.kind == TimelineItemKind::Wait) {
-            wait.is_pending = !is_over && wait.ended_at.is_some_and(|until| until > now.millis());
+            wait.is_pending = is_running && wait.ended_at.is_some_and(|until| until > now.millis());
         }
-        if let Some(last) = self.groups.last_mut().filter(|_| !is_over) {
+        if let Some(last) = self.groups.last_mut().filter(|_| is_running) {
             last.ended_at = None;
         }
         self.groups
     }
 }
 
-/// Returns whether a timeline has an item for the event. Bookkeeping has none.
+/// Returns whether a timeline has an item for the event. Bookkeeping has none. A message has one as queued feedback.
 fn is_shown(event: &Event) -> bool {
     !matches!(
         event,
@@ -219,6 +294,7 @@ fn is_shown(event: &Event) -> bool {
             | Event::ConversationOpened(_)
             | Event::ConfigRecorded(_)
             | Event::AgentMetrics(_)
+            | Event::MessageAdded(_)
             | Event::TaskUpdated(_)
     )
 }
@@ -246,11 +322,16 @@ fn build_item(fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
         _ => (None, Some(at)),
     };
     let run = fact.run.as_ref();
-    let is_pending = run.is_some_and(|run| run.ended.is_none() && run.has_run());
+    let is_pending = run.is_some_and(|run| run.outcome == HookRunOutcome::Running);
     let tone = if fact.tone == TextTone::Plain { event_tone(&envelope.event) } else { fact.tone };
     let related_seqs = match &envelope.event {
         Event::FeedbackDelivered(delivered) => delivered.feedback.iter().map(|seq| seq.0).collect(),
-        _ => fact.record.cause_position().map(|seq| seq.0).into_iter().collect(),
+        _ => fact.cause_positions().iter().map(|seq| seq.0).collect(),
+    };
+    let title = match &envelope.event {
+        Event::FeedbackQueued(queued) => queued.source.clone(),
+        Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => "interrupted".to_owned(),
+        _ => fact.full_sentence(),
     };
     let evidence = if text.is_some() { &[][..] } else { &fact.evidence[..] };
     TimelineItem {
@@ -258,7 +339,7 @@ fn build_item(fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
         start_seq: fact.record.seq.0,
         event: fact.record.kind().name().to_owned(),
         kind,
-        title: fact.full_sentence(),
+        title,
         tone,
         started_at: run.and_then(|run| run.started).map_or(at, |started| started.millis()),
         ended_at: if is_pending { None } else { ended_at },
@@ -272,7 +353,9 @@ fn build_item(fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
 
 #[cfg(test)]
 mod tests {
-    use windlass_engine::{AgentUsage, EventEnvelope, EventMetadata, EventSubject, Seq, TurnPurpose, payload};
+    use windlass_engine::{
+        AgentUsage, EventEnvelope, EventMetadata, EventSubject, MessageAuthor, Seq, TurnPurpose, payload,
+    };
 
     use super::*;
 
@@ -306,9 +389,32 @@ mod tests {
         for (seq, event) in (1..).zip(events) {
             builder.add_fact(&build_fact(seq, event));
         }
-        let groups = builder.finish_groups(false, Timestamp::from_millis(now));
+        let groups = builder.finish_groups(true, Timestamp::from_millis(now));
         let items = groups.into_iter().flat_map(|group| group.items);
         items.map(|item| (item.seq, item.kind, item.is_pending, item.ended_at)).collect()
+    }
+
+    #[test]
+    fn message_is_one_item_until_its_delivery() {
+        let (source, text) = ("ann".to_owned(), "Close the valve.".to_owned());
+        let voice = MessageAuthor::Person;
+        let added = payload::MessageAdded { source: source.clone(), text: text.clone(), voice };
+        let queued = payload::FeedbackQueued { source, text, voice, reason: None, own: None, passing: false };
+        let delivered = payload::FeedbackDelivered { run: "pump.1.7".parse().unwrap(), feedback: vec![Seq(2)] };
+        let mut builder = TimelineBuilder {
+            named_texts: [(Seq(3), "ann: Close the valve.".to_owned())].into(),
+            pending: [Seq(2)].into(),
+            ..TimelineBuilder::default()
+        };
+        for (seq, event) in (1..).zip([added.into(), queued.into(), delivered.into()]) {
+            builder.add_fact(&build_fact(seq, event));
+        }
+        let groups = builder.finish_groups(true, Timestamp::from_millis(0));
+        let [message, delivery] = groups[0].items.as_slice() else { panic!("{groups:?}") };
+        assert_eq!((message.seq, message.kind, message.is_pending), (2, TimelineItemKind::Message, true));
+        assert_eq!((message.title.as_str(), message.text.as_deref()), ("ann", Some("Close the valve.")));
+        assert_eq!((delivery.kind, &delivery.related_seqs), (TimelineItemKind::Feedback, &vec![2]));
+        assert_eq!(delivery.text.as_deref(), Some("ann: Close the valve."));
     }
 
     #[test]

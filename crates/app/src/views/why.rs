@@ -28,8 +28,8 @@ pub struct WhyFactView {
     pub is_decision: bool,
     pub evidence: Vec<String>,
     pub details: Vec<String>,
-    /// The event that caused it.
-    pub cause_seq: Option<u64>,
+    /// The events that caused it. A decision of a gate has each hook that blocked.
+    pub cause_seqs: Vec<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -78,6 +78,6 @@ fn fact_view(fact: &WhyFact) -> WhyFactView {
         is_decision: fact.is_decision(),
         evidence: fact.evidence.iter().take(MAX_EVIDENCE_LINES).cloned().collect(),
         details: fact.details.clone(),
-        cause_seq: fact.record.cause_position().map(|seq| seq.0),
+        cause_seqs: fact.cause_positions().iter().map(|seq| seq.0).collect(),
     }
 }

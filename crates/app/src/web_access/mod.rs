@@ -9,7 +9,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use records::{AccessRecords, LinkedQuestion, PageViewer};
+pub use records::{AccessRecords, LinkedQuestion, LoginKind, LoginSummary, PageViewer};
 pub use secret::AccessSecret;
 
 /// What a viewer may do. Each role includes the ones before it.

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use windlass_process::file;
+use windlass_engine::Timestamp;
+use windlass_process::{file, is_owner_alive};
 
 use super::ViewerRole;
 use super::secret::{AccessSecret, digest_text, is_same_digest};
@@ -48,13 +49,59 @@ pub struct LinkedQuestion {
     pub created_at: i64,
 }
 
+/// The way in which a viewer proves its login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoginKind {
+    /// A code that logs in once.
+    Code,
+    /// The cookie of a browser.
+    Cookie,
+    /// The token of a program.
+    Token,
+}
+
+impl LoginKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::Cookie => "cookie",
+            Self::Token => "token",
+        }
+    }
+}
+
+/// A login without its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginSummary {
+    pub name: String,
+    pub role: ViewerRole,
+    pub kind: LoginKind,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LoginRecord {
     name: String,
     role: ViewerRole,
+    kind: LoginKind,
     digest: String,
+    created_at: i64,
     expires_at: i64,
+}
+
+impl LoginRecord {
+    fn summarize(&self) -> LoginSummary {
+        LoginSummary {
+            name: self.name.clone(),
+            role: self.role,
+            kind: self.kind,
+            created_at: Timestamp::from_millis(self.created_at),
+            expires_at: Timestamp::from_millis(self.expires_at),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,11 +114,18 @@ struct QuestionRecord {
     expires_at: i64,
 }
 
+/// The address of the page, and the owner name of the server's process. A server that was killed leaves this behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ServedAddress {
+    url: String,
+    owner: String,
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct AccessRecordFile {
-    /// The address under which the page is served.
-    url: Option<String>,
+    served: Option<ServedAddress>,
     /// The port at which the page was served last.
     port: Option<u16>,
     /// People and programs that are logged in.
@@ -87,6 +141,9 @@ pub struct AccessRecords {
     file: PathBuf,
     /// A name for the cookie: pages of several projects share a host.
     cookie: String,
+    /// The directory of the project's owners, one of which is the server.
+    owners: PathBuf,
+    clock: fn() -> Timestamp,
 }
 
 impl AccessRecords {
@@ -99,6 +156,8 @@ impl AccessRecords {
         Ok(Self {
             file: directory.join("web").join(format!("{}.json", &digest[..32])),
             cookie: format!("__Host-windlass-{}", &digest[..8]),
+            owners: project.owner_directory(),
+            clock: environment::current_timestamp,
         })
     }
 
@@ -106,14 +165,27 @@ impl AccessRecords {
         &self.cookie
     }
 
-    /// Notes the address and the port at which the page is served.
-    pub fn note_start(&self, url: &str, port: u16) -> Result<(), Failure> {
-        self.change_records(|records| (records.url, records.port) = (Some(url.to_owned()), Some(port)))
+    /// Notes the address and the port at which the process with this owner name serves the page. Refuses a second server.
+    pub fn note_start(&self, url: &str, port: u16, owner: &str) -> Result<(), Failure> {
+        let mut other = None;
+        self.change_records(|records| match records.served.as_ref().filter(|served| self.is_living(served)) {
+            Some(served) => other = Some(served.url.clone()),
+            None => {
+                records.served = Some(ServedAddress { url: url.to_owned(), owner: owner.to_owned() });
+                records.port = Some(port);
+            }
+        })?;
+        other.map_or(Ok(()), |url| Err(second_server_failure(&url)))
     }
 
-    /// Notes that the page is served no more at this address.
-    pub fn note_end(&self, url: &str) -> Result<(), Failure> {
-        self.change_records(|records| records.url = records.url.take().filter(|served| served != url))
+    /// Refuses a second server of the page.
+    pub fn check_unserved(&self) -> Result<(), Failure> {
+        self.find_url()?.map_or(Ok(()), |url| Err(second_server_failure(&url)))
+    }
+
+    /// Notes that the process with this owner name serves the page no more.
+    pub fn note_end(&self, owner: &str) -> Result<(), Failure> {
+        self.change_records(|records| records.served = records.served.take().filter(|served| served.owner != owner))
     }
 
     /// Returns the port at which the page was served last, so that links and bookmarks stay valid.
@@ -121,16 +193,41 @@ impl AccessRecords {
         self.read_records().map(|records| records.port)
     }
 
-    /// Returns the address under which the page is served.
+    /// Returns the address under which a living process serves the page.
     pub fn find_url(&self) -> Result<Option<String>, Failure> {
-        self.read_records().map(|records| records.url)
+        let served = self.read_records()?.served;
+        Ok(served.filter(|served| self.is_living(served)).map(|served| served.url))
+    }
+
+    fn is_living(&self, served: &ServedAddress) -> bool {
+        is_owner_alive(&self.owners, &served.owner)
+    }
+
+    /// Lists the codes, cookies and tokens that are valid, by name.
+    pub fn list_logins(&self) -> Result<Vec<LoginSummary>, Failure> {
+        let (records, now) = (self.read_records()?, self.now());
+        let valid = records.logins.iter().chain(&records.codes).filter(|record| record.expires_at > now);
+        let mut logins: Vec<LoginSummary> = valid.map(LoginRecord::summarize).collect();
+        logins.sort_by(|one, other| (&one.name, one.created_at).cmp(&(&other.name, other.created_at)));
+        Ok(logins)
+    }
+
+    /// Ends all logins of a name, and returns their number.
+    pub fn revoke_logins(&self, name: &str) -> Result<usize, Failure> {
+        let mut revoked = 0;
+        self.change_records(|records| {
+            for list in [&mut records.logins, &mut records.codes] {
+                let before = list.len();
+                list.retain(|record| record.name != name);
+                revoked += before - list.len();
+            }
+        })?;
+        Ok(revoked)
     }
 
     /// Makes a code that logs a person in once.
     pub fn create_login_link(&self, name: &str, role: ViewerRole, valid_millis: i64) -> Result<LoginLink, Failure> {
-        let code = AccessSecret::generate()?;
-        let expires_at = now().saturating_add(valid_millis);
-        let record = LoginRecord { name: name.to_owned(), role, digest: code.digest(), expires_at };
+        let (code, record) = self.generate_login(name, role, LoginKind::Code, valid_millis)?;
         self.change_records(|records| push_bounded(&mut records.codes, record, MAX_CODES))?;
         Ok(LoginLink { code })
     }
@@ -142,7 +239,9 @@ impl AccessRecords {
         role: ViewerRole,
         valid_millis: i64,
     ) -> Result<AccessSecret, Failure> {
-        self.add_login(name, role, valid_millis)
+        let (secret, record) = self.generate_login(name, role, LoginKind::Token, valid_millis)?;
+        self.change_records(|records| push_bounded(&mut records.logins, record, MAX_LOGINS))?;
+        Ok(secret)
     }
 
     /// Exchanges a code for a secret that stays valid. A code works once.
@@ -152,20 +251,23 @@ impl AccessRecords {
         if !self.read_records()?.codes.iter().any(|record| is_same_digest(&record.digest, &digest)) {
             return Ok(None);
         }
+        let (secret, created_at) = (AccessSecret::generate()?, self.now());
         self.change_records(|records| {
             let place = records.codes.iter().position(|record| is_same_digest(&record.digest, &digest));
-            found = place.map(|place| records.codes.remove(place)).filter(|record| record.expires_at > now());
+            let Some(code) = place.map(|place| records.codes.remove(place)) else { return };
+            found = Some(PageViewer { name: code.name.clone(), role: code.role });
+            let (digest, expires_at) = (secret.digest(), created_at.saturating_add(LOGIN_MILLIS));
+            let login = LoginRecord { kind: LoginKind::Cookie, digest, created_at, expires_at, ..code };
+            push_bounded(&mut records.logins, login, MAX_LOGINS);
         })?;
-        let Some(record) = found else { return Ok(None) };
-        let secret = self.add_login(&record.name, record.role, LOGIN_MILLIS)?;
-        Ok(Some((secret, PageViewer { name: record.name, role: record.role })))
+        Ok(found.map(|viewer| (secret, viewer)))
     }
 
     /// Finds the viewer with a cookie or a token.
     pub fn find_viewer(&self, secret: &str) -> Result<Option<PageViewer>, Failure> {
         let digest = digest_text(secret);
-        let records = self.read_records()?;
-        let is_own = |record: &&LoginRecord| is_same_digest(&record.digest, &digest) && record.expires_at > now();
+        let (records, now) = (self.read_records()?, self.now());
+        let is_own = |record: &&LoginRecord| is_same_digest(&record.digest, &digest) && record.expires_at > now;
         Ok(records
             .logins
             .into_iter()
@@ -183,7 +285,7 @@ impl AccessRecords {
     pub fn create_question_link(&self, subject: &str) -> Result<Option<String>, Failure> {
         let Some(url) = self.find_url()? else { return Ok(None) };
         let token = AccessSecret::generate()?;
-        let created_at = now();
+        let created_at = self.now();
         let expires_at = created_at.saturating_add(QUESTION_LINK_MILLIS);
         let record = QuestionRecord { subject: subject.to_owned(), digest: token.digest(), created_at, expires_at };
         self.change_records(|records| push_bounded(&mut records.questions, record, MAX_CODES))?;
@@ -193,8 +295,8 @@ impl AccessRecords {
     /// Finds the subject of a question link, and the time at which the link was made.
     pub fn find_question(&self, token: &str) -> Result<Option<LinkedQuestion>, Failure> {
         let digest = digest_text(token);
-        let records = self.read_records()?;
-        let is_own = |record: &&QuestionRecord| is_same_digest(&record.digest, &digest) && record.expires_at > now();
+        let (records, now) = (self.read_records()?, self.now());
+        let is_own = |record: &&QuestionRecord| is_same_digest(&record.digest, &digest) && record.expires_at > now;
         let found = records.questions.into_iter().find(|record| is_own(&record));
         Ok(found.map(|record| LinkedQuestion { subject: record.subject, created_at: record.created_at }))
     }
@@ -210,12 +312,17 @@ impl AccessRecords {
         Ok(was_there)
     }
 
-    fn add_login(&self, name: &str, role: ViewerRole, valid_millis: i64) -> Result<AccessSecret, Failure> {
-        let secret = AccessSecret::generate()?;
-        let expires_at = now().saturating_add(valid_millis);
-        let record = LoginRecord { name: name.to_owned(), role, digest: secret.digest(), expires_at };
-        self.change_records(|records| push_bounded(&mut records.logins, record, MAX_LOGINS))?;
-        Ok(secret)
+    /// Makes a secret and its record.
+    fn generate_login(
+        &self,
+        name: &str,
+        role: ViewerRole,
+        kind: LoginKind,
+        valid_millis: i64,
+    ) -> Result<(AccessSecret, LoginRecord), Failure> {
+        let (secret, created_at) = (AccessSecret::generate()?, self.now());
+        let (name, digest, expires_at) = (name.to_owned(), secret.digest(), created_at.saturating_add(valid_millis));
+        Ok((secret, LoginRecord { name, role, kind, digest, created_at, expires_at }))
     }
 
     fn read_records(&self) -> Result<AccessRecordFile, Failure> {
@@ -232,7 +339,7 @@ impl AccessRecords {
     fn change_records(&self, change: impl FnOnce(&mut AccessRecordFile)) -> Result<(), Failure> {
         let _lock = self.lock().map_err(|error| self.failure("lock", &error))?;
         let mut records = self.read_records()?;
-        let now = now();
+        let now = self.now();
         records.logins.retain(|record| record.expires_at > now);
         records.codes.retain(|record| record.expires_at > now);
         records.questions.retain(|record| record.expires_at > now);
@@ -249,13 +356,19 @@ impl AccessRecords {
     }
 
     fn failure(&self, action: &str, cause: &dyn std::fmt::Display) -> Failure {
-        Failure::new(FailureCode::System, format!("cannot {action} the records of logins `{}`", self.file.display()))
+        Failure::new(FailureCode::Access, format!("cannot {action} the records of logins `{}`", self.file.display()))
             .with_cause(cause)
+    }
+
+    fn now(&self) -> i64 {
+        (self.clock)().millis()
     }
 }
 
-fn now() -> i64 {
-    environment::current_timestamp().millis()
+fn second_server_failure(url: &str) -> Failure {
+    Failure::new(FailureCode::Refused, "cannot serve the page a second time")
+        .with_cause(format!("another process serves it at {url}"))
+        .with_hint("`windlass serve invite NAME` prints a link that logs in there")
 }
 
 fn push_bounded<T>(list: &mut Vec<T>, item: T, most: usize) {
@@ -263,4 +376,37 @@ fn push_bounded<T>(list: &mut Vec<T>, item: T, most: usize) {
         list.drain(..=list.len() - most);
     }
     list.push(item);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: i64 = 60_000;
+
+    fn create_records(directory: &Path) -> AccessRecords {
+        AccessRecords {
+            file: directory.join("web/project.json"),
+            cookie: "cookie".to_owned(),
+            owners: directory.join("owners"),
+            clock: || Timestamp::from_millis(1_000_000),
+        }
+    }
+
+    #[test]
+    fn login_code_expires_exactly_after_its_validity() {
+        let directory = tempfile::tempdir().unwrap();
+        let records = create_records(directory.path());
+        let [first, second] =
+            [(); 2].map(|()| records.create_login_link("ann", ViewerRole::Manage, MINUTE).unwrap().code);
+        let before = AccessRecords { clock: || Timestamp::from_millis(1_059_999), ..records.clone() };
+        let after = AccessRecords { clock: || Timestamp::from_millis(1_060_000), ..records };
+        let (secret, viewer) = before.redeem_code(first.text()).unwrap().unwrap();
+        assert_eq!((viewer.name.as_str(), viewer.role), ("ann", ViewerRole::Manage));
+        assert!(after.redeem_code(second.text()).unwrap().is_none());
+        assert!(after.redeem_code(first.text()).unwrap().is_none(), "a code works once");
+        let listed: Vec<LoginKind> = after.list_logins().unwrap().into_iter().map(|login| login.kind).collect();
+        assert_eq!(listed, [LoginKind::Cookie]);
+        assert_eq!(after.find_viewer(secret.text()).unwrap(), Some(viewer));
+    }
 }

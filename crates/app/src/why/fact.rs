@@ -61,6 +61,8 @@ pub struct WhyFact {
     pub run: Option<HookRunRecord>,
     /// The verdict of a stop hook about the turn.
     verdict: Option<GateVerdict>,
+    /// The runs of the hooks that a gate has followed. The log names only the run that ended last.
+    judges: Vec<Seq>,
 }
 
 /// Builds the facts of a list of events, oldest first.
@@ -136,6 +138,7 @@ impl WhyFact {
             details,
             tone,
             verdict,
+            judges: Vec::new(),
             run: Some(run),
             record,
         }
@@ -144,8 +147,9 @@ impl WhyFact {
     /// Describes an event; `before` are the facts before it.
     pub fn from_event(record: EventRecord, before: &[Self]) -> Self {
         let (what, by) = (event_text::summarize_event(&record).trim_end().to_owned(), find_trigger(&record));
-        let (evidence, details, run) = (collect_evidence(&record.envelope.event), Vec::new(), None);
-        let mut fact = Self { what, by, evidence, details, tone: TextTone::Plain, run, verdict: None, record };
+        let (evidence, judges) = (collect_evidence(&record.envelope.event), find_judges(&record, before));
+        let (tone, details, run, verdict) = (TextTone::Plain, Vec::new(), None, None);
+        let mut fact = Self { what, by, evidence, details, tone, run, verdict, judges, record };
         match &fact.record.envelope.event {
             Event::TurnFinished(payload::TurnFinished { output, .. })
             | Event::DeliveryFinished(payload::DeliveryFinished { output, .. }) => {
@@ -157,14 +161,13 @@ impl WhyFact {
                 fact.by = Some(answered.hooks.join(", ")).filter(|hooks| !hooks.is_empty());
             }
             Event::GateDecided(decided) => {
-                let turn: Vec<&Self> =
-                    before.iter().rev().take_while(|fact| fact.record.kind() != EventType::TurnFinished).collect();
-                let judges = turn.iter().rev().filter(|fact| fact.verdict == Some(decided.verdict));
-                let judges: Vec<String> = judges.filter_map(|fact| Some(fact.run.as_ref()?.title())).collect();
+                let judges = list_turn_judges(decided.verdict, before);
+                let judges: Vec<String> = judges.iter().filter_map(|fact| Some(fact.run.as_ref()?.title())).collect();
                 fact.by = Some(judges.join(", ")).filter(|judges| !judges.is_empty());
                 fact.what = format!("{}, so: {}", verdict_name(decided.verdict), fact.what);
                 fact.tone = if decided.verdict == GateVerdict::Pass { TextTone::Good } else { TextTone::Warning };
-                let is_claimed = turn.iter().any(|fact| fact.record.kind() == EventType::PromiseDetected);
+                let is_claim = |fact: &Self| fact.record.kind() == EventType::PromiseDetected;
+                let is_claimed = list_turn_facts(before).any(is_claim);
                 if fact.tone == TextTone::Good
                     && decided.decision == GateDecision::Next(AfterIteration::Continue)
                     && !is_claimed
@@ -186,6 +189,20 @@ impl WhyFact {
         match self.record.kind() {
             EventType::TurnFinished | EventType::DeliveryFinished => &[],
             _ => &self.evidence[..self.evidence.len().min(MAX_EVIDENCE_LINES)],
+        }
+    }
+
+    /// Returns whether the fact is about the event at a position. A run of a hook is also about its feedback.
+    pub fn is_about(&self, seq: Seq) -> bool {
+        let queued = self.run.as_ref().and_then(|run| run.feedback.as_ref());
+        self.record.seq == seq || queued.is_some_and(|(queued, _)| *queued == seq)
+    }
+
+    /// Returns the events that led to it: the runs of the hooks that a gate has followed, or the event that the log names.
+    pub fn cause_positions(&self) -> Vec<Seq> {
+        match self.judges.is_empty() {
+            true => self.record.cause_position().into_iter().collect(),
+            false => self.judges.clone(),
         }
     }
 
@@ -219,6 +236,35 @@ impl WhyFact {
         object["details"] = json!(self.details);
         object
     }
+}
+
+/// Lists the facts since the last turn, newest first.
+fn list_turn_facts(before: &[WhyFact]) -> impl Iterator<Item = &WhyFact> {
+    before.iter().rev().take_while(|fact| fact.record.kind() != EventType::TurnFinished)
+}
+
+/// Lists the runs of stop hooks with a verdict about the last turn, oldest first.
+fn list_turn_judges(verdict: GateVerdict, before: &[WhyFact]) -> Vec<&WhyFact> {
+    let mut judges: Vec<&WhyFact> = list_turn_facts(before).filter(|fact| fact.verdict == Some(verdict)).collect();
+    judges.reverse();
+    judges
+}
+
+/// Finds the runs of the hooks that a gate has followed, if its decision follows a run. Other decisions follow the answer of a
+/// person.
+fn find_judges(record: &EventRecord, before: &[WhyFact]) -> Vec<Seq> {
+    let judges = match &record.envelope.event {
+        Event::GateDecided(decided) => list_turn_judges(decided.verdict, before),
+        Event::PipelineFailed(failed) => {
+            let is_named =
+                |fact: &&WhyFact| fact.run.as_ref().is_some_and(|run| run.hook.as_ref() == Some(&failed.hook));
+            before.iter().rev().find(is_named).into_iter().collect()
+        }
+        _ => return Vec::new(),
+    };
+    let is_cause = |fact: &WhyFact| record.cause_position().is_some_and(|cause| fact.is_about(cause));
+    let follows_run = before.iter().rev().any(|fact| fact.run.is_some() && is_cause(fact));
+    judges.iter().filter(|_| follows_run).map(|fact| fact.record.seq).collect()
 }
 
 /// Collects the evidence of an event, line by line.

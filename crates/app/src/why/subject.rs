@@ -12,7 +12,7 @@ use windlass_engine::{
     BridgeCaller, Event, EventRecord, EventType, GateDecision, HookId, Seq, SeriesId, SessionName, StateView, Task,
     TaskId, TaskState, TaskTransition, awaited_tasks,
 };
-use windlass_store::{EventFilter, Store};
+use windlass_store::EventFilter;
 use windlass_text as text;
 
 use super::conversation::report_conversation;
@@ -24,6 +24,8 @@ use crate::tone::TextTone;
 
 /// The columns of an unknown name in an error.
 const MAX_NAME_COLUMNS: usize = 60;
+/// The most events that a report reads; the newest count.
+const MAX_REPORT_EVENTS: usize = 10_000;
 /// The largest number of causes that are followed.
 const MAX_CAUSES: usize = 64;
 
@@ -118,8 +120,17 @@ fn unknown_name_failure(what: &str, id: &dyn Display, kind: EventType) -> Failur
     Failure::new(FailureCode::NotFound, format!("there is no {what} {id}")).with_hint(all)
 }
 
+/// Reads the newest events that match a filter, oldest first.
 fn read_events(opened: &OpenedProject, filter: &EventFilter) -> Result<Vec<EventRecord>, Failure> {
-    opened.store.read_events(filter, Seq::START, usize::MAX).map_err(hints::store_failure)
+    let mut records = opened.store.read_events_back(filter, None, MAX_REPORT_EVENTS).map_err(hints::store_failure)?;
+    records.reverse();
+    Ok(records)
+}
+
+/// Returns a note about older events, if the report has left them out.
+fn note_older_events(records: &[EventRecord], command: &str) -> Option<(&'static str, String)> {
+    let is_cut = records.len() == MAX_REPORT_EVENTS;
+    is_cut.then(|| ("older", format!("only the newest {MAX_REPORT_EVENTS} events count; `{command}` shows all")))
 }
 
 fn read_task_events(opened: &OpenedProject, id: TaskId) -> Result<Vec<EventRecord>, Failure> {
@@ -140,6 +151,7 @@ fn report_task(opened: &OpenedProject, id: TaskId) -> Result<WhyReport, Failure>
     let records = read_task_events(opened, id)?;
     let now = environment::current_timestamp();
     let mut about = vec![("goal", task.goal.clone())];
+    about.extend(note_older_events(&records, &format!("windlass events --task {id}")));
     if let Some(blocked) = &task.blocked {
         about.push(("blocked", blocked.reason.clone()));
         about.extend(blocked.by.map(|by| ("by", format!("the end of {by}"))));
@@ -148,12 +160,13 @@ fn report_task(opened: &OpenedProject, id: TaskId) -> Result<WhyReport, Failure>
     about.extend(task.reason.as_ref().map(|reason| ("reason", reason.clone())));
     about.extend(task.result.as_ref().map(|result| ("result", result.clone())));
     about.extend(task.lease.as_ref().map(|lease| ("held by", time_format::describe_lease_holder(lease, now))));
-    about.extend(trace_causes(opened, id, &records)?.into_iter().map(|cause| ("because", cause)));
+    let facts = build_facts(opened, records)?;
+    about.extend(trace_causes(opened, id, &facts)?.into_iter().map(|cause| ("because", cause)));
     about.extend(list_open_dependencies(opened, &task)?.into_iter().map(|open| ("waits for", open)));
     about.extend(event_text::pipeline::list_pipeline_details(&task, None));
     about.extend(task.claim.as_ref().map(|claim| ("claimed done", format!("in {}", claim.run))));
     about.extend(drive_details::collect_drive_details(opened, &task, now)?);
-    for record in records.iter().filter(|record| record.envelope.metadata.forced) {
+    for record in facts.iter().map(|fact| &fact.record).filter(|record| record.envelope.metadata.forced) {
         let by = &record.envelope.metadata.triggered_by;
         about.push(("forced", format!("{} {} by {by}", record.kind(), record.seq)));
     }
@@ -162,29 +175,46 @@ fn report_task(opened: &OpenedProject, id: TaskId) -> Result<WhyReport, Failure>
         name: id.to_string(),
         state: (event_text::state_tone(task.state), task.state.to_string()),
         about,
-        facts: build_facts(opened, records)?,
+        facts,
         next: find_next_command(find_next_step(opened, id)?),
     })
 }
 
-/// Returns the event that set the state of a task, and its causes, back to a command.
-fn trace_causes(opened: &OpenedProject, id: TaskId, records: &[EventRecord]) -> Result<Vec<String>, Failure> {
-    let sets_state = |record: &&EventRecord| {
-        record.kind() == EventType::TaskCreated || TaskTransition::for_event_type(record.kind()).is_some()
+/// Returns the event that set the state of a task, and its causes, back to a command. Several hooks may cause one decision.
+fn trace_causes(opened: &OpenedProject, id: TaskId, facts: &[WhyFact]) -> Result<Vec<String>, Failure> {
+    let sets_state = |fact: &&WhyFact| {
+        let kind = fact.record.kind();
+        kind == EventType::TaskCreated || TaskTransition::for_event_type(kind).is_some()
     };
     let mut lines = Vec::new();
-    let mut next = records.iter().rev().find(sets_state).cloned();
-    while lines.len() < MAX_CAUSES
-        && let Some(record) = next.take()
-    {
-        next = match record.cause_position() {
-            Some(cause) => opened.store.read_event(cause).map_err(hints::store_failure)?,
-            None => None,
-        };
-        lines.push(WhyFact::from_event(record, &[]).format_line(id));
+    let mut next: BTreeSet<Seq> = facts.iter().rev().find(sets_state).map(|fact| fact.record.seq).into_iter().collect();
+    while lines.len() < MAX_CAUSES && !next.is_empty() {
+        let mut causes = BTreeSet::new();
+        for seq in next {
+            if let Some((line, before)) = describe_cause(opened, id, facts, seq)? {
+                lines.push(line);
+                causes.extend(before);
+            }
+        }
+        next = causes;
     }
-    lines.extend(next.map(|_| "and so on; `windlass events` shows everything".to_owned()));
+    lines.extend((!next.is_empty()).then(|| "and so on; `windlass events` shows everything".to_owned()));
     Ok(lines)
+}
+
+/// Describes the event at a position, which may be outside of the facts, and returns its causes.
+fn describe_cause(
+    opened: &OpenedProject,
+    id: TaskId,
+    facts: &[WhyFact],
+    seq: Seq,
+) -> Result<Option<(String, Vec<Seq>)>, Failure> {
+    let describe = |fact: &WhyFact| (fact.format_line(id), fact.cause_positions());
+    if let Some(fact) = facts.iter().find(|fact| fact.is_about(seq)) {
+        return Ok(Some(describe(fact)));
+    }
+    let record = opened.store.read_event(seq).map_err(hints::store_failure)?;
+    Ok(record.map(|record| describe(&WhyFact::from_event(record, &[]))))
 }
 
 /// Returns the tasks that a task waits for, each with the reason why it is not completed.
@@ -218,7 +248,6 @@ fn report_session(opened: &OpenedProject, name: &SessionName) -> Result<WhyRepor
     let records = read_events(opened, &EventFilter { session: Some(name.clone()), ..EventFilter::default() })?;
     let session = &seen.session;
     let find = |kind: EventType| records.iter().find(|record| record.kind() == kind);
-    let at = |kind: EventType| find(kind).map(|record| time_format::format_local_time(record.envelope.timestamp));
     let reason = find(EventType::SessionEnded).and_then(|record| match &record.envelope.event {
         Event::SessionEnded(ended) => ended.reason.as_ref().map(|reason| format!(": {reason}")),
         _ => None,
@@ -238,18 +267,19 @@ fn report_session(opened: &OpenedProject, name: &SessionName) -> Result<WhyRepor
         ("goal", session.goal.clone()),
         ("task", session.task.map(|task| task.to_string())),
         ("agent", Some(session.agent.clone())),
-        ("started", at(EventType::SessionStarted)),
-        ("ended", at(EventType::SessionEnded)),
+        ("started", Some(time_format::format_local_time(session.started_at))),
+        ("ended", session.ended_at.map(time_format::format_local_time)),
         ("waits for", seen.describe_awaited(&snapshot)?),
         ("sent back", times(records.iter().filter(is_sent_back).count())),
         ("interrupted", times(session.interrupted as usize)),
         ("undelivered", (!unheard.is_empty()).then(|| format!("feedback {}", unheard.join(", ")))),
     ];
+    let about = about.into_iter().filter_map(|(label, what)| Some((label, what?)));
     Ok(WhyReport {
         kind: "session",
         name: name.to_string(),
         state: (tone, state),
-        about: about.into_iter().filter_map(|(label, what)| Some((label, what?))).collect(),
+        about: about.chain(note_older_events(&records, &format!("windlass session logs {name}"))).collect(),
         next: find_next_command(seen.list_next_steps(opened)?),
         facts: build_facts(opened, records)?,
     })

@@ -3,11 +3,9 @@
 use std::path::Path;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use windlass_app::answers::{AnswerReport, AnswerRequest, submit_answer};
-use windlass_app::context::{CommandContext, OpenedProject};
-use windlass_app::next_step;
-use windlass_app::resume_command::ResumeCommand;
-use windlass_engine::{EventRecord, Session, TaskId, TaskResolution, TaskState};
+use windlass_app::answers::{AnswerReport, AnswerRequest, describe_session_effect, submit_answer};
+use windlass_app::context::CommandContext;
+use windlass_engine::TaskResolution;
 
 use super::input::read_text;
 use super::task::details;
@@ -64,48 +62,14 @@ pub fn run_answer(context: &CommandContext, args: Args, out: &mut Output) -> Com
         text => text,
     };
     let request = AnswerRequest { subject: args.subject, answer: args.answer, text };
-    match submit_answer(&mut opened, request)? {
-        AnswerReport::Task(id, records) => show_answered_task(&opened, id, &records, out),
-        AnswerReport::Session(session) => show_answered_session(&opened, &session, args.answer, out),
-    }
-}
-
-fn show_answered_task(opened: &OpenedProject, id: TaskId, records: &[EventRecord], out: &mut Output) -> CommandResult {
-    details::show_task_result(opened, id, records, out)?;
-    let task = opened.require_task(id)?;
-    if out.is_json() {
-        return Ok(());
-    }
-    if task.state == TaskState::Completed
-        && let Some(next) = next_step::find_change_step(opened, &task)?
-    {
-        out.print_line(out.paint(TextTone::Faint, format_args!("its work is on its branch: {next}")))?;
-    }
-    if matches!(task.state, TaskState::Ready | TaskState::NeedsContinuation) {
-        out.print_line(
-            out.paint(TextTone::Faint, ResumeCommand::for_task(opened, id)?.describe_in_sentence("resumes it")),
-        )?;
-    }
-    Ok(())
-}
-
-fn show_answered_session(
-    opened: &OpenedProject,
-    session: &Session,
-    answer: TaskResolution,
-    out: &mut Output,
-) -> CommandResult {
-    let name = &session.name;
-    if out.is_json() {
-        return out.print_json(&serde_json::json!({"session": name, "answer": answer.name()}));
-    }
-    let effect = if answer == TaskResolution::Reject { "ends" } else { "continues" };
-    out.print_line(format_args!("session {name} {effect} with this answer"))?;
-    match opened.is_session_running(session) {
-        true => Ok(()),
-        false => {
-            let again = ResumeCommand::for_session(opened, session).describe_in_sentence("runs it");
-            out.print_line(out.paint(TextTone::Faint, format_args!("once {again}")))
+    let report = submit_answer(&mut opened, request)?;
+    match &report {
+        AnswerReport::Task(id, records) => details::show_task_result(&opened, *id, records, out)?,
+        AnswerReport::Session(session, answer) if out.is_json() => {
+            out.print_json(&serde_json::json!({"session": session.name, "answer": answer.name()}))?;
         }
+        AnswerReport::Session(session, answer) => out.print_line(describe_session_effect(session, *answer))?,
     }
+    let next = if out.is_json() { None } else { report.describe_next_step(&opened)? };
+    next.map_or(Ok(()), |next| out.print_line(out.paint(TextTone::Faint, next)))
 }

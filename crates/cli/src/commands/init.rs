@@ -25,6 +25,9 @@ use crate::show;
 An existing project is not changed.")]
 pub struct Args {}
 
+/// The effect of the usual delivery on a repository with this remote.
+const DELIVERY_NOTE: &str = "origin; Windlass pushes the work of each task there as a branch (`before_submit` decides)";
+
 pub fn run_init(context: &CommandContext, _: Args, out: &mut Output) -> CommandResult {
     // Every other command looks for the project there.
     let root = match context.project.clone().or_else(environment::project_variable) {
@@ -88,7 +91,7 @@ fn project_report_to_json(report: &ProjectReport) -> serde_json::Value {
         "found": {
             "tests": found.tests,
             "agents": found.agents,
-            "git": found.git.as_ref().map(|git| json!({"branch": git.branch})),
+            "git": found.git.as_ref().map(|git| json!({"branch": git.branch, "origin": git.has_origin})),
         },
     })
 }
@@ -103,11 +106,13 @@ fn print_created_project(report: &ProjectReport, untrusted: Option<&Failure>, ou
     ))?;
     let git = match &found.git {
         None => "no repository",
-        Some(FoundRepository { branch: None }) => "a repository",
-        Some(FoundRepository { branch: Some(branch) }) => branch,
+        Some(FoundRepository { branch: None, .. }) => "a repository",
+        Some(FoundRepository { branch: Some(branch), .. }) => branch,
     };
     let agents = if found.agents.is_empty() { "none found".to_owned() } else { found.agents.join(", ") };
-    for (label, value) in [("tests", found.tests.unwrap_or("none found")), ("agents", &agents), ("git", git)] {
+    let rows = [("tests", found.tests.unwrap_or("none found")), ("agents", &agents), ("git", git)];
+    let remote = found.git.as_ref().filter(|git| git.has_origin).map(|_| ("remote", DELIVERY_NOTE));
+    for (label, value) in rows.into_iter().chain(remote) {
         out.print_line(format_args!("  {} {value}", text::pad_to_width(label, 8)))?;
     }
     if let Some(failure) = untrusted {

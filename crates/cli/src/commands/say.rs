@@ -3,12 +3,10 @@
 use std::path::Path;
 
 use serde_json::json;
-use windlass_app::caller::CallerContext;
 use windlass_app::context::{CommandContext, OpenedProject};
-use windlass_app::person::ConcernedSessions;
-use windlass_app::{Failure, FailureCode, execution, hints};
-use windlass_engine::{Authority, Command, Event, MessageAuthor, Session};
-use windlass_text as text;
+use windlass_app::session_commands::say_to_session;
+use windlass_app::{Failure, FailureCode, hints};
+use windlass_engine::Session;
 
 use super::input::read_text;
 use crate::output::{CommandResult, Output, TextTone};
@@ -41,34 +39,24 @@ pub fn run_say(context: &CommandContext, args: Args, out: &mut Output) -> Comman
         Some(reference) => opened.find_referenced_session(reference)?,
         None => find_only_session(&opened)?,
     };
-    let alive = opened.is_session_running(&session);
-    let command = Command::Say { session: session.name.clone(), text };
-    let inside = CallerContext::detect_for_person(&opened, ConcernedSessions::Named(&session.name))?;
-    let records = execution::execute_with_caller(&mut opened, inside, &command, Authority::Person)?;
-    let queued = records.iter().find_map(|record| match &record.envelope.event {
-        Event::FeedbackQueued(queued) => Some((record.seq, queued)),
-        _ => None,
-    });
-    let Some((seq, queued)) = queued else { return Ok(()) };
+    let report = say_to_session(&mut opened, &session, text)?;
     if out.is_json() {
-        let said = json!({"session": session.name, "seq": seq, "source": queued.source, "voice": queued.voice, "running": alive});
-        return out.print_json(&said);
+        return out.print_json(&json!({
+            "session": report.session,
+            "seq": report.seq,
+            "source": report.source,
+            "voice": report.voice,
+            "running": report.is_running,
+        }));
     }
-    let by = match queued.voice {
-        MessageAuthor::Person => String::new(),
-        MessageAuthor::Hook | MessageAuthor::Agent | MessageAuthor::Windlass => {
-            format!(", as a message of {}", text::clean_line(&queued.source))
-        }
-    };
-    let when = if alive { "with its next prompt" } else { "when the session is run again" };
-    let name = out.paint(TextTone::Strong, &session.name).to_string();
-    out.print_line(format_args!("the agent of {name} gets the message {when}{by}"))
+    let name = out.paint(TextTone::Strong, &report.session).to_string();
+    out.print_line(format_args!("the agent of {name} {}", report.describe_delivery()))
 }
 
 /// Returns the only running session or, if none is running, the only unfinished one.
 fn find_only_session(opened: &OpenedProject) -> Result<Session, Failure> {
     let sessions =
-        opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.open_sessions().map_err(hints::store_failure)?;
     let open = sessions.into_iter().filter(|session| session.ending_kind().is_none());
     let (running, left): (Vec<Session>, Vec<Session>) = open.partition(|session| opened.is_session_running(session));
     let mut found = if running.is_empty() { left } else { running };

@@ -9,9 +9,10 @@ use windlass_app::session_view::SessionView;
 use windlass_app::trust::{self, TrustState};
 use windlass_app::typed_step::NextStep;
 use windlass_app::unchecked_work::{count_completed_tasks, describe_unchecked_work, find_skipped_check};
+use windlass_app::waiting_work::{find_last_ended_session, list_current_sessions, list_waiting_tasks};
 use windlass_app::{Failure, environment, hints, store_records, unreadable_files};
 use windlass_config::Config;
-use windlass_engine::{NextAction, Session, SessionEndKind, Task, TaskState};
+use windlass_engine::{NextAction, Task, TaskState};
 use windlass_store::{StoreSnapshot, TaskFilter};
 use windlass_text as text;
 
@@ -50,15 +51,13 @@ pub fn run_status(context: &CommandContext, _: Args, out: &mut Output) -> Comman
             .map(|()| found)
     };
     let active = attention(AT_WORK_STATES)?;
-    let stuck = attention(STUCK_STATES)?;
+    let waiting = list_waiting_tasks(&snapshot, usize::MAX)?;
+    let stuck = &waiting[..waiting.len().min(MAX_NAMED_TASKS)];
     let effects = snapshot.pending_effects().map_err(hints::store_failure)?;
-    let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
-    let unchecked = find_last_ended(&sessions).filter(|session| session.unchecked > 0).cloned();
-    let sessions: Vec<SessionView> =
-        select_open_sessions(sessions).map(|session| SessionView::from_session(&opened, session)).collect();
-    let sessions: Vec<OpenSession> = sessions
+    let unchecked = find_last_ended_session(&snapshot)?.filter(|session| session.unchecked > 0);
+    let sessions: Vec<OpenSession> = list_current_sessions(&snapshot)?
         .into_iter()
-        .map(|seen| OpenSession::with_next_step(&opened, &snapshot, seen))
+        .map(|session| OpenSession::with_next_step(&opened, &snapshot, SessionView::from_session(&opened, session)))
         .collect::<Result<_, Failure>>()?;
     let events = opened.store.head().map_err(hints::store_failure)?;
     let changes = list_open_changes(&opened)?;
@@ -107,7 +106,8 @@ pub fn run_status(context: &CommandContext, _: Args, out: &mut Output) -> Comman
     let total = |states: &[TaskState]| states.iter().map(|state| count_in_state(&counts, *state)).sum();
     let section = |named, all, out: &mut Output| print_task_section(&opened, named, all, out);
     section(("at work", &active), (total(AT_WORK_STATES), "task list --state active --state submitted"), out)?;
-    section(("needs a person", &stuck), (total(STUCK_STATES), "task list --state blocked --state failed"), out)?;
+    let all_waiting = u64::try_from(waiting.len()).unwrap_or(u64::MAX);
+    section(("needs a person", stuck), (all_waiting, "task list --state blocked --state failed"), out)?;
     section(("next", &ready), (total(READY_STATES), "task ready"), out)?;
     if !effects.is_empty() {
         let noun = if effects.len() == 1 { "effect" } else { "effects" };
@@ -135,17 +135,6 @@ fn print_warnings(opened: &OpenedProject, out: &mut Output) -> CommandResult {
 
 fn read_trust_state(opened: &OpenedProject) -> Result<TrustState, Failure> {
     trust::find_trust_state(&opened.project, &Config::load(&opened.project.root)?)
-}
-
-/// Returns the session that ended last.
-fn find_last_ended(sessions: &[Session]) -> Option<&Session> {
-    sessions.iter().filter(|session| session.is_over()).max_by_key(|session| session.version)
-}
-
-/// Selects the sessions that run, can be resumed, or ask for a person without a task that does.
-fn select_open_sessions(sessions: Vec<Session>) -> impl Iterator<Item = Session> {
-    let asks = |session: &Session| session.ending_kind() == Some(SessionEndKind::Escalated) && session.task.is_none();
-    sessions.into_iter().filter(move |session| !session.is_over() || asks(session))
 }
 
 /// An open session, the condition that it waits for, and the next command.

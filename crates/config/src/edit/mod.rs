@@ -1,13 +1,13 @@
 //! Edits of a configuration's text that keep its comments, order and layout.
 //!
 //! ```text
-//! Config ─ located tree ─► places in the text ─ insert, replace ─► edited text ─ verify ─► Config
+//! Config ─ located tree ─► places in the text ─ insert, replace, remove ─► edited text ─ verify ─► Config
 //! ```
 //!
 //! Invariants:
 //! - The edited text parses to the old tree with exactly the intended change, and to a valid configuration. Otherwise the edit
 //!   fails. So simple rules find the places, and no rule has to be right for every way to write YAML.
-//! - No byte outside of the inserted or replaced text changes.
+//! - No byte outside of the inserted, replaced or removed text changes.
 //!
 //! Not here: which hooks to add (`import`); resolving the name of a hook, and writing the file (`cli`).
 
@@ -52,18 +52,38 @@ impl fmt::Display for HookField {
     }
 }
 
-/// Sets a field of the hook with this index.
+/// Sets a field of the hook with this index. A hook is enabled without the field, so enabling it removes a field without a
+/// comment: the text is then what it was before the hook was disabled.
 pub fn set_hook_field(config: &Config, hook: usize, field: HookField) -> Result<Config, EditObstacle> {
-    let (text, start) = (&**config.text(), config.hooks[hook].at.start);
     let (key, value) = field.key_value();
+    if field == HookField::Enabled(true)
+        && let Ok(edited) = apply_field_edit(config, hook, (key, &[]), |text, entry| removal_edits(text, entry, key))
+    {
+        return Ok(edited);
+    }
+    let values = [value.clone()];
+    apply_field_edit(config, hook, (key, &values), |text, entry| field_edits(text, entry, key, &value))
+}
+
+/// A range of a text, and the text to put there.
+type TextEdit = (Range<usize>, String);
+
+/// Applies the first edit of a hook's entry after which its field has the wanted values, and everything else is as before.
+fn apply_field_edit(
+    config: &Config,
+    hook: usize,
+    (key, wanted): (&str, &[String]),
+    list_edits: impl Fn(&str, &ConfigNode) -> Option<Vec<TextEdit>>,
+) -> Result<Config, EditObstacle> {
+    let (text, start) = (&**config.text(), config.hooks[hook].at.start);
     let mut tree = parse_tree(text)?;
     let mut edits = Vec::new();
-    visit_entries(&mut tree, start, &mut |entry| edits.extend(field_edits(text, entry, key, &value)));
+    visit_entries(&mut tree, start, &mut |entry| edits.extend(list_edits(text, entry)));
     let (old, _) = without_field(text, start, key)?;
     for (place, new) in edits.into_iter().flatten().filter(|(place, _)| text.get(place.clone()).is_some()) {
         let mut edited = text.to_owned();
         edited.replace_range(place, &new);
-        if without_field(&edited, start, key).is_ok_and(|(new, values)| new == old && values == [value.clone()]) {
+        if without_field(&edited, start, key).is_ok_and(|(new, values)| new == old && values == wanted) {
             return validate_edit(config, &edited);
         }
     }
@@ -127,7 +147,7 @@ fn without_field(text: &str, start: usize, key: &str) -> Result<(ConfigNode, Vec
 }
 
 /// Returns candidate edits that set a field of an entry, the most readable one first.
-fn field_edits(text: &str, entry: &ConfigNode, key: &str, value: &str) -> Option<Vec<(Range<usize>, String)>> {
+fn field_edits(text: &str, entry: &ConfigNode, key: &str, value: &str) -> Option<Vec<TextEdit>> {
     let (start, field) = (entry.at.start, format!("{key}: {value}"));
     let NodeValue::Map(fields) = &entry.value else {
         let word = text.get(entry.at.clone())?;
@@ -143,6 +163,35 @@ fn field_edits(text: &str, entry: &ConfigNode, key: &str, value: &str) -> Option
         let below = find_line_end(text, start);
         edits.push((below..below, format!("{newline}{:column$}{field}", "")));
         edits.push((start..start, format!("{field}{newline}{:column$}", "")));
+    }
+    Some(edits)
+}
+
+/// Returns candidate edits that remove a field without a comment: with its line, with the separator after it, or with the
+/// braces that came with it.
+fn removal_edits(text: &str, entry: &ConfigNode, key: &str) -> Option<Vec<TextEdit>> {
+    let NodeValue::Map(fields) = &entry.value else { return None };
+    let index = fields.iter().position(|(name, _)| is_key_named(name, key))?;
+    let (start, end) = (fields[index].0.at.start, fields[index].1.at.end);
+    let field = text.get(start..end)?;
+    let rest = text[end..].trim_start();
+    let mut edits = Vec::new();
+    let line = find_line_start(text, start)..find_line_end(text, end);
+    if text[line.clone()].trim() == field {
+        let before = &text[..line.start];
+        let before = before.strip_suffix('\n').unwrap_or(before);
+        edits.push((before.strip_suffix('\r').unwrap_or(before).len()..line.end, String::new()));
+    }
+    let next = rest.strip_prefix(',').unwrap_or(rest).trim_start();
+    if index + 1 < fields.len() && !rest.starts_with('#') && !next.starts_with('#') {
+        edits.push((start..text.len() - next.len(), String::new()));
+    }
+    if let [(name, word), _] = fields.as_slice()
+        && is_key_named(name, "use")
+        && text[entry.at.start..].starts_with('{')
+        && rest.starts_with('}')
+    {
+        edits.push((entry.at.start..text.len() - rest.len() + 1, text.get(word.at.clone())?.to_owned()));
     }
     Some(edits)
 }

@@ -17,8 +17,8 @@ mod workflow;
 use crate::evaluation::EvaluationState;
 use crate::log::event::{Event, EventEnvelope, payload};
 use crate::log::id::{EdgeId, Epoch, Seq, SessionName, TaskId};
-use crate::session::is_claimable_after_loss;
 use crate::session::usage::AgentUsage;
+use crate::session::{Session, is_claimable_after_loss};
 use crate::task::graph::{awaited_tasks, waiting_tasks};
 use crate::task::note::{IterationNoteRef, NoteIndex, NoteKind};
 use crate::task::resolution::{PendingAnswer, TaskResolution};
@@ -61,6 +61,19 @@ impl EventFold<'_> {
             self.charge_share(via, &mut changes)?;
         }
         Ok(changes)
+    }
+
+    /// Marks the row of an ended session as changed by an event that names the session.
+    fn touch_ended_session(&self, changes: &mut Vec<RowChange>) -> Result<(), ApplyError> {
+        let Some(name) = &self.envelope.session else { return Ok(()) };
+        let puts = |change: &RowChange| matches!(change, RowChange::PutSession(session) if session.name == *name);
+        if changes.iter().any(puts) {
+            return Ok(());
+        }
+        if let Some(session) = self.view.find_session(name)?.filter(Session::is_over) {
+            changes.push(RowChange::PutSession(Box::new(Session { version: self.seq, ..session })));
+        }
+        Ok(())
     }
 
     fn fold_event(&self) -> FoldResult {

@@ -575,19 +575,6 @@ impl EventFold<'_> {
         }
     }
 
-    /// Marks the row of an ended session as changed by an event that names the session.
-    pub(super) fn touch_ended_session(&self, changes: &mut Vec<RowChange>) -> Result<(), ApplyError> {
-        let Some(name) = &self.envelope.session else { return Ok(()) };
-        let puts = |change: &RowChange| matches!(change, RowChange::PutSession(session) if session.name == *name);
-        if changes.iter().any(puts) {
-            return Ok(());
-        }
-        if let Some(session) = self.view.find_session(name)?.filter(Session::is_over) {
-            changes.push(RowChange::PutSession(Box::new(Session { version: self.seq, ..session })));
-        }
-        Ok(())
-    }
-
     fn event_session_name(&self) -> Result<&SessionName, ApplyError> {
         self.envelope.session.as_ref().ok_or_else(|| self.unfit_event_error("it names no session".to_owned()))
     }

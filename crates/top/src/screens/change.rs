@@ -93,7 +93,7 @@ fn add_file_rows(list: &mut RowList, number: usize, file: &FileDiff, opens_all: 
     let row = ScreenRow::new(Some(target.clone()))
         .with(TextTone::Faint, fold_mark(is_open))
         .with(tone, format!("{mark} "))
-        .with(TextTone::Strong, &file.path);
+        .with(TextTone::Strong, file.old_path.as_ref().map(|old| format!("{old} → ")).unwrap_or_default() + &file.path);
     list.push(row.with_right(TextTone::Faint, format!("+{} -{}", file.added, file.removed)));
     let hunks = file.hunks.iter().filter(|_| is_open);
     for hunk in hunks {

@@ -7,7 +7,10 @@ use super::format_clock;
 use crate::page::{RowSubject, ScreenPage};
 use crate::row::{RowList, RowTarget, ScreenRow};
 
-pub fn add_rows(list: &mut RowList, page: &LogPage) {
+pub fn add_rows(list: &mut RowList, page: &LogPage, has_older: bool) {
+    if has_older {
+        list.push_note(TextTone::Faint, "… older events: ↑ at the first one loads them");
+    }
     for entry in &page.entries {
         list.push(entry_row(entry));
     }

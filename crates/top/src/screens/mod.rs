@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 use windlass_app::time_format;
 use windlass_app::tone::TextTone;
-use windlass_engine::Timestamp;
+use windlass_engine::{TaskState, Timestamp};
 
 use crate::page::{RowSubject, ScreenPage, ViewData};
 use crate::row::{RowList, RowTarget, ScreenRow};
@@ -57,9 +57,21 @@ pub fn build_rows(data: &ViewData, context: RowContext<'_>) -> Vec<ScreenRow> {
         ViewData::Empty => why::add_empty_rows(&mut list),
         ViewData::Changes(changes) => change::add_list_rows(&mut list, changes, context),
         ViewData::Change(details) => change::add_detail_rows(&mut list, details, context),
-        ViewData::Log(page) => log::add_rows(&mut list, page),
+        ViewData::Log { page, has_older } => log::add_rows(&mut list, page, *has_older),
     }
     list.rows
+}
+
+/// Returns whether a page shows a running process.
+pub fn shows_running_process(data: &ViewData) -> bool {
+    match data {
+        ViewData::Now(view) => view.working.iter().any(|session| session.is_running),
+        ViewData::Tasks(page) => page.tasks.iter().any(|task| task.session.is_some() && !task.is_deserted),
+        ViewData::Task(details, _) => details.sessions.iter().any(|session| session.is_running),
+        ViewData::Sessions(page) => page.sessions.iter().any(|session| session.is_running),
+        ViewData::Session(timeline) => timeline.session.is_running,
+        ViewData::Why(_) | ViewData::Empty | ViewData::Changes(_) | ViewData::Change(_) | ViewData::Log { .. } => false,
+    }
 }
 
 /// Returns the page that Enter opens at a target, if it opens one.
@@ -69,7 +81,7 @@ pub fn find_opened_page(data: &ViewData, target: &RowTarget) -> Option<ScreenPag
         (RowTarget::Task(id), _) => Some(ScreenPage::Task(id.clone())),
         (RowTarget::Session(name), _) => Some(ScreenPage::Session(name.clone())),
         (RowTarget::Change(task), _) => Some(ScreenPage::Change(task.clone())),
-        (RowTarget::Event(seq), ViewData::Log(page)) => log::find_entry_page(page, *seq),
+        (RowTarget::Event(seq), ViewData::Log { page, .. }) => log::find_entry_page(page, *seq),
         _ => None,
     }
 }
@@ -86,7 +98,7 @@ pub fn find_subject(data: &ViewData, target: Option<&RowTarget>) -> RowSubject {
         ViewData::Empty => RowSubject::default(),
         ViewData::Changes(changes) => change::find_list_subject(changes, target),
         ViewData::Change(details) => change::find_detail_subject(details),
-        ViewData::Log(page) => log::find_subject(page, target),
+        ViewData::Log { page, .. } => log::find_subject(page, target),
     }
 }
 
@@ -118,14 +130,14 @@ fn tone_mark(tone: TextTone) -> &'static str {
 }
 
 /// Returns the mark of a task's state.
-fn state_mark(state: &str) -> &'static str {
+fn state_mark(state: TaskState) -> &'static str {
     match state {
-        "completed" => "✓",
-        "failed" => "✗",
-        "blocked" => "!",
-        "ready" | "needs_continuation" => "○",
-        "created" | "deleted" => "·",
-        _ => "●",
+        TaskState::Completed => "✓",
+        TaskState::Failed => "✗",
+        TaskState::Blocked => "!",
+        TaskState::Ready | TaskState::NeedsContinuation => "○",
+        TaskState::Created | TaskState::Deleted => "·",
+        TaskState::Active | TaskState::Submitted => "●",
     }
 }
 

@@ -14,6 +14,9 @@ pub fn add_list_rows(list: &mut RowList, page: &SessionPage, context: RowContext
     for session in &page.sessions {
         list.push(list_row(session, context));
         list.push_wrapped(None, "       ", TextTone::Faint, first_line(&session.goal));
+        if let Some(command) = &session.resume_command {
+            list.push_wrapped(None, "       ", TextTone::Warning, &describe_dead_process(command));
+        }
     }
     if page.sessions.is_empty() {
         list.push_note(TextTone::Faint, "no sessions yet; windlass run GOAL starts one");
@@ -43,6 +46,11 @@ pub fn describe_progress(session: &SessionSummary) -> String {
     }
 }
 
+/// Says that the process of a session has died, with the command that goes on.
+pub fn describe_dead_process(command: &str) -> String {
+    format!("its process has died; this goes on: {command}")
+}
+
 pub fn add_timeline_rows(list: &mut RowList, timeline: &SessionTimeline, context: RowContext<'_>) {
     let session = &timeline.session;
     let mark = if session.is_running { "●" } else { tone_mark(session.tone) };
@@ -56,6 +64,9 @@ pub fn add_timeline_rows(list: &mut RowList, timeline: &SessionTimeline, context
     let usage = format_usage(&session.usage);
     let usage = if usage.is_empty() { usage } else { format!(" · {usage}") };
     list.push_wrapped(None, "", TextTone::Faint, &format!("{} · {}{usage}", session.agent, describe_progress(session)));
+    if let Some(command) = &session.resume_command {
+        list.push_wrapped(None, "", TextTone::Warning, &describe_dead_process(command));
+    }
     if let Some(awaited) = &session.waits_for {
         list.push_wrapped(None, "", TextTone::Warning, &format!("waits for {awaited}"));
     }
@@ -83,10 +94,12 @@ fn add_group_rows(list: &mut RowList, group: &TimelineGroup, is_last: bool, cont
         0 => "Start".to_owned(),
         number => format!("Iteration {number}"),
     };
+    let task = group.task.as_ref().map(|task| format!("  {task}")).unwrap_or_default();
     let ended = group.ended_at.unwrap_or(context.now);
     let took = u64::try_from(ended.saturating_sub(group.started_at)).unwrap_or_default();
     let tone = if has_failure { TextTone::Bad } else { TextTone::Strong };
     let row = ScreenRow::new(Some(target)).with(tone, format!("{}{title}", fold_mark(is_open)));
+    let row = row.with(TextTone::Name, task);
     let row = if is_open { row } else { row.with(TextTone::Faint, format!("  {}", count_items(group.items.len()))) };
     list.push(row.with_right(TextTone::Faint, time_format::format_millis(took)));
     // Some events have no words; the log has them.
@@ -110,8 +123,9 @@ fn add_item_rows(list: &mut RowList, item: &TimelineItem, context: RowContext<'_
     let has_more = item.text.as_deref().is_some_and(|text| !text.trim().is_empty())
         || !item.evidence.is_empty()
         || !item.details.is_empty();
-    // The words of a failure are shown at once.
-    let opens_itself = is_failure(item) || item.kind == TimelineItemKind::Message;
+    // The words of a failure are shown at once, and those for the agent.
+    let is_said = matches!(item.kind, TimelineItemKind::Message | TimelineItemKind::Feedback);
+    let opens_itself = is_failure(item) || is_said;
     let is_open = has_more && opens_itself != context.is_toggled(&target);
     let kind = match item.kind {
         TimelineItemKind::Turn => "agent",

@@ -17,7 +17,7 @@ const WIDE_LIST: u16 = 90;
 
 pub fn add_list_rows(list: &mut RowList, page: &TaskPage, context: RowContext<'_>) {
     let most = if context.width >= WIDE_LIST { MAX_STATE_COLUMNS } else { MIN_STATE_COLUMNS };
-    let columns = page.tasks.iter().map(|task| task.state.len()).max().unwrap_or_default();
+    let columns = page.tasks.iter().map(|task| task.state.name().len()).max().unwrap_or_default();
     let columns = columns.clamp(MIN_STATE_COLUMNS, most);
     for task in &page.tasks {
         list.push(summary_row(task, columns, context));
@@ -26,19 +26,20 @@ pub fn add_list_rows(list: &mut RowList, page: &TaskPage, context: RowContext<'_
         list.push_note(TextTone::Faint, "no open tasks; / completed lists what is done, windlass task add adds one");
     }
     if page.has_more {
-        list.push_note(TextTone::Faint, "… more tasks; a filter finds them");
+        list.push_note(TextTone::Faint, "… more tasks: ↓ at the last one loads them");
     }
 }
 
 /// Returns the row of a task in a list.
 pub fn summary_row(task: &TaskSummary, state_columns: usize, context: RowContext<'_>) -> ScreenRow {
     let row = ScreenRow::new(Some(RowTarget::Task(task.id.clone())))
-        .with(task.tone, format!("{} ", state_mark(&task.state)))
+        .with(task.tone, format!("{} ", state_mark(task.state)))
         .with(TextTone::Name, format!("{:<4} ", task.id))
-        .with_column(task.tone, &task.state, state_columns)
+        .with_column(task.tone, task.state.name(), state_columns)
         .with(TextTone::Faint, format!(" P{} ", task.priority))
         .with(TextTone::Plain, first_line(&task.goal));
     let mut right = Vec::new();
+    right.extend(task.is_deserted.then(|| "its process has died".to_owned()));
     right.extend(task.has_change.then(|| "±".to_owned()));
     right.extend((task.open_dependencies > 0).then(|| format!("waits for {}", task.open_dependencies)));
     right.extend((context.width >= WIDE_LIST).then(|| context.age(task.updated_at)));
@@ -48,7 +49,7 @@ pub fn summary_row(task: &TaskSummary, state_columns: usize, context: RowContext
 pub fn add_detail_rows(list: &mut RowList, details: &TaskDetails, graph: &TaskGraphView, context: RowContext<'_>) {
     let task = &details.task;
     let focus = RowTarget::Task(task.id.clone());
-    let head = ScreenRow::new(None).with(TextTone::Name, format!("{} ", task.id)).with(task.tone, &task.state);
+    let head = ScreenRow::new(None).with(TextTone::Name, format!("{} ", task.id)).with(task.tone, task.state.name());
     let kind =
         task.kind.iter().chain(&task.labels).fold(format!("P{}", task.priority), |all, next| format!("{all} · {next}"));
     list.push(

@@ -22,9 +22,6 @@ use crate::row::{RowList, RowTarget, ScreenRow};
 /// How deep the graph is drawn. Narrow terminals have no room for more.
 const MAX_DEPTH: usize = 8;
 
-/// The kind of an edge whose second task waits for the first.
-const BLOCKING_KIND: &str = "blocks";
-
 /// The direction in which the graph is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum GraphDirection {
@@ -53,12 +50,8 @@ pub fn add_graph_rows(list: &mut RowList, graph: &TaskGraphView, focus: &RowTarg
         drawn: [id.as_str()].into(),
     };
     for edge in graph.edges.iter().filter(|edge| edge.is_dependency) {
-        let (waiting, awaited) = match edge.kind.as_str() {
-            BLOCKING_KIND => (&edge.to, &edge.from),
-            _ => (&edge.from, &edge.to),
-        };
-        drawing.awaited.entry(waiting).or_default().insert(awaited);
-        drawing.waiting.entry(awaited).or_default().insert(waiting);
+        drawing.awaited.entry(&edge.from).or_default().insert(&edge.to);
+        drawing.waiting.entry(&edge.to).or_default().insert(&edge.from);
     }
     drawing.add_neighbours(list, id, "   ", GraphDirection::Awaited);
     if let Some(task) = drawing.tasks.get(id.as_str()).copied() {
@@ -114,10 +107,10 @@ impl<'v> GraphDrawing<'v> {
 }
 
 fn node_row(before: &str, task: &TaskSummary, tone: TextTone) -> ScreenRow {
-    let state = text::pad_to_width(&task.state, 9);
+    let state = text::pad_to_width(task.state.name(), 9);
     ScreenRow::new(Some(RowTarget::Task(task.id.clone())))
         .with(TextTone::Faint, before)
-        .with(task.tone, format!("{} ", state_mark(&task.state)))
+        .with(task.tone, format!("{} ", state_mark(task.state)))
         .with(TextTone::Name, format!("{} ", task.id))
         .with(task.tone, format!("{state} "))
         .with(tone, first_line(&task.goal))

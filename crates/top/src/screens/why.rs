@@ -38,7 +38,7 @@ pub fn add_empty_rows(list: &mut RowList) {
 fn add_fact_rows(list: &mut RowList, fact: &WhyFactView, context: RowContext<'_>) {
     let target = RowTarget::Event(fact.seq);
     let is_open = context.is_toggled(&target);
-    let has_more = fact.evidence.len() > MAX_SHORT_EVIDENCE || !fact.details.is_empty() || fact.cause_seq.is_some();
+    let has_more = fact.evidence.len() > MAX_SHORT_EVIDENCE || !fact.details.is_empty() || !fact.cause_seqs.is_empty();
     let tone = if fact.is_decision { fact.tone } else { TextTone::Faint };
     let mark = if has_more { fold_mark(is_open) } else { "  " };
     let clock = if context.width >= 80 { format!("{} ", format_clock(fact.at)) } else { String::new() };
@@ -62,9 +62,13 @@ fn add_fact_rows(list: &mut RowList, fact: &WhyFactView, context: RowContext<'_>
     for detail in &fact.details {
         list.push_wrapped(Some(&target), &before, TextTone::Faint, detail);
     }
-    if let Some(cause) = fact.cause_seq {
-        list.push_wrapped(Some(&target), &before, TextTone::Faint, &format!("caused by event {cause}; u goes there"));
-    }
+    let causes: Vec<String> = fact.cause_seqs.iter().map(u64::to_string).collect();
+    let said = match causes.as_slice() {
+        [] => return,
+        [cause] => format!("caused by event {cause}; u goes there"),
+        several => format!("caused by events {}; u goes to the first", several.join(", ")),
+    };
+    list.push_wrapped(Some(&target), &before, TextTone::Faint, &said);
 }
 
 /// Returns the event that a line about the subject names as a cause.
@@ -78,9 +82,9 @@ fn parse_cause(about: &LabelledText) -> Option<u64> {
     about.text.split_whitespace().next().filter(|_| is_cause)?.parse().ok()
 }
 
-/// Returns the position of the cause of a fact.
+/// Returns the position of the first cause of a fact.
 pub fn find_cause(view: &WhyView, seq: u64) -> Option<u64> {
-    view.facts.iter().find(|fact| fact.seq == seq)?.cause_seq
+    view.facts.iter().find(|fact| fact.seq == seq)?.cause_seqs.first().copied()
 }
 
 pub fn find_subject(view: &WhyView) -> RowSubject {

@@ -22,18 +22,17 @@ fn hostile_data(query: &ViewQuery) -> ViewData {
                 (item.title, item.reason) = (bad(), bad());
                 item.evidence = vec![bad(); 5];
                 item.task = Some(bad());
-                item.answers = vec![bad(); 3];
             });
             view.working.iter_mut().for_each(|session| (session.goal, session.agent) = (bad(), bad()));
-            view.next.iter_mut().for_each(|task| (task.goal, task.state, task.priority) = (bad(), bad(), bad()));
+            view.next.iter_mut().for_each(|task| (task.goal, task.priority) = (bad(), bad()));
         }
-        ViewData::Tasks(page) => page.tasks.iter_mut().for_each(|task| (task.goal, task.state) = (bad(), bad())),
+        ViewData::Tasks(page) => page.tasks.iter_mut().for_each(|task| task.goal = bad()),
         ViewData::Task(details, graph) => {
             details.description = Some(bad());
             details.facts.iter_mut().for_each(|fact| (fact.label, fact.text) = (bad(), bad()));
             details.notes.iter_mut().for_each(|note| (note.author, note.text) = (bad(), bad()));
             details.task.labels = vec![bad()];
-            graph.tasks.iter_mut().for_each(|task| (task.goal, task.state) = (bad(), bad()));
+            graph.tasks.iter_mut().for_each(|task| task.goal = bad());
             graph.edges.iter_mut().for_each(|edge| edge.kind = bad());
         }
         ViewData::Sessions(page) => {
@@ -67,7 +66,9 @@ fn hostile_data(query: &ViewQuery) -> ViewData {
                 });
             }
         }
-        ViewData::Log(page) => page.entries.iter_mut().for_each(|entry| (entry.summary, entry.kind) = (bad(), bad())),
+        ViewData::Log { page, .. } => {
+            page.entries.iter_mut().for_each(|entry| (entry.summary, entry.kind) = (bad(), bad()));
+        }
         ViewData::Empty => {}
     }
     data

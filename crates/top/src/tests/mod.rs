@@ -39,7 +39,7 @@ pub fn sample_data(query: &ViewQuery) -> ViewData {
         ScreenPage::Why(None) => ViewData::Empty,
         ScreenPage::Changes => ViewData::Changes(vec![samples::change_summary()]),
         ScreenPage::Change(_) => ViewData::Change(Box::new(samples::change_details())),
-        ScreenPage::Log => ViewData::Log(samples::log_page()),
+        ScreenPage::Log => ViewData::Log { page: samples::log_page(), has_older: false },
     }
 }
 

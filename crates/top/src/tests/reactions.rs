@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::TestScreen;
+use super::{TestScreen, samples};
 use crate::event::{ErrorLine, LiveUpdate, StoreCommand, TopEvent, TopRequest};
 use crate::page::{ScreenPage, ViewData, ViewQuery};
 use crate::row::RowTarget;
@@ -75,11 +75,11 @@ fn answer_is_sent_with_choice_and_text() {
     screen.type_text("use q and j");
     screen.press(KeyCode::Enter);
     let text = Some("use q and j".to_owned());
-    let command = StoreCommand::Answer { subject: "T3".to_owned(), answer: "retry".to_owned(), text };
+    let command = StoreCommand::Answer { subject: "T3".to_owned(), answer: samples::answer("retry"), text };
     assert_eq!(screen.take_requests(), [TopRequest::Execute(command.clone())]);
     screen.press(KeyCode::Enter);
     assert_eq!(screen.take_requests(), [], "a command is sent once");
-    screen.apply(TopEvent::CommandEnded(command, Ok(())));
+    screen.apply(TopEvent::CommandEnded(command, Ok("answered T3: retry".to_owned())));
     assert_eq!(screen.model.dialog, None);
     assert_eq!(footer(&screen), "answered T3: retry");
 }
@@ -98,6 +98,24 @@ fn refused_answer_keeps_dialog_and_text() {
 }
 
 #[test]
+fn long_error_is_shown_whole_in_box_that_scrolls() {
+    let mut screen = TestScreen::start((60, 12));
+    let cursor = screen.model.current().cursor;
+    let causes: String = (1..=40).map(|number| format!(" cause-{number}")).collect();
+    let mut requests = update(&mut screen.model, TopEvent::Committed);
+    let Some(TopRequest::Load(query)) = requests.pop() else { panic!("a query") };
+    screen.apply(TopEvent::Loaded(query, Box::new(Err(refusal(&causes, "`windlass doctor` repairs it")))));
+    assert!(screen.draw().contains("Error · ↑↓ scroll") && screen.draw().contains(" cause-1 "), "{}", screen.draw());
+    for _ in 0..20 {
+        screen.press(KeyCode::Down);
+    }
+    assert!(screen.draw().contains("cause-40") && screen.draw().contains("repairs it"), "{}", screen.draw());
+    assert_eq!(screen.model.current().cursor, cursor);
+    screen.press(KeyCode::Esc);
+    assert!(!screen.draw().contains("cause"), "{}", screen.draw());
+}
+
+#[test]
 fn closed_dialog_keeps_text_until_it_is_sent() {
     let mut screen = TestScreen::start((60, 20));
     screen.type_text("jjs");
@@ -108,7 +126,7 @@ fn closed_dialog_keeps_text_until_it_is_sent() {
     assert!(screen.draw().contains("> mind the gap"), "{}", screen.draw());
     screen.press(KeyCode::Enter);
     let Some(TopRequest::Execute(command)) = screen.take_requests().pop() else { panic!("a command") };
-    screen.apply(TopEvent::CommandEnded(command, Ok(())));
+    screen.apply(TopEvent::CommandEnded(command, Ok("sent".to_owned())));
     screen.type_text("s");
     assert!(!screen.draw().contains("mind the gap"), "{}", screen.draw());
 }
@@ -128,16 +146,19 @@ fn pasted_lines_are_text_and_no_keys() {
 }
 
 #[test]
-fn cancel_asks_before_it_ends_session() {
-    let mut screen = TestScreen::start((60, 20));
-    screen.type_text("jjc");
-    screen.press(KeyCode::Enter);
-    assert_eq!(screen.take_requests(), [], "Enter is no yes");
-    screen.type_text("n");
-    assert_eq!((screen.take_requests(), &screen.model.dialog), (vec![], &None));
-    screen.type_text("cy");
-    let session = "fix-the-login-3757e17e".to_owned();
-    assert_eq!(screen.take_requests(), [TopRequest::Execute(StoreCommand::CancelSession { session, reason: None })]);
+fn cancel_asks_for_reason_before_it_ends_session() {
+    for (typed, reason) in [("wrong branch", Some("wrong branch".to_owned())), ("", None)] {
+        let mut screen = TestScreen::start((60, 20));
+        screen.type_text("jjc");
+        screen.press(KeyCode::Esc);
+        assert_eq!((screen.take_requests(), &screen.model.dialog), (vec![], &None));
+        screen.type_text("c");
+        assert!(screen.draw().contains("End the session?"), "{}", screen.draw());
+        screen.type_text(typed);
+        screen.press(KeyCode::Enter);
+        let session = "fix-the-login-3757e17e".to_owned();
+        assert_eq!(screen.take_requests(), [TopRequest::Execute(StoreCommand::CancelSession { session, reason })]);
+    }
 }
 
 #[test]
@@ -157,7 +178,7 @@ fn notice_of_command_stays_beside_its_success() {
     let Some(TopRequest::Execute(command)) = screen.take_requests().pop() else { panic!("a command") };
     let notice = ErrorLine { message: "warning: the hook `chat` failed".to_owned(), hint: None, is_error: false };
     screen.apply(TopEvent::Notice(notice));
-    screen.apply(TopEvent::CommandEnded(command, Ok(())));
+    screen.apply(TopEvent::CommandEnded(command, Ok("merged the change of T2".to_owned())));
     assert_eq!(footer(&screen), "merged the change of T2 · warning: the hook `chat` failed");
 }
 
@@ -165,7 +186,7 @@ fn notice_of_command_stays_beside_its_success() {
 fn answer_key_in_task_list_opens_answers_of_that_task() {
     let mut screen = TestScreen::start_with((60, 20), |query| match super::sample_data(query) {
         ViewData::Task(mut details, graph) => {
-            details.answers = vec!["retry".to_owned()];
+            details.answers = vec![samples::answer("retry")];
             details.task.id = "T3".to_owned();
             ViewData::Task(details, graph)
         }
@@ -207,7 +228,7 @@ fn commit_during_load_loads_once_more() {
     for _ in 0..5 {
         assert_eq!(update(&mut screen.model, TopEvent::Committed), [], "a query is under way");
     }
-    let data = ViewData::Now(super::samples::now_view());
+    let data = ViewData::Now(samples::now_view());
     let again = update(&mut screen.model, TopEvent::Loaded(query.clone(), Box::new(Ok(data.clone()))));
     assert_eq!(again, [TopRequest::Load(query.clone())]);
     assert_eq!(update(&mut screen.model, TopEvent::Loaded(query, Box::new(Ok(data)))), []);
@@ -231,10 +252,34 @@ fn filter_of_tasks_is_part_of_query_and_escape_removes_it() {
     screen.type_text("2/mail");
     screen.press(KeyCode::Enter);
     let page = ScreenPage::Tasks;
-    assert_eq!(screen.loaded.last(), Some(&ViewQuery { page: page.clone(), filter: "mail".to_owned() }));
+    assert_eq!(screen.loaded.last(), Some(&ViewQuery { page: page.clone(), filter: "mail".to_owned(), pages: 1 }));
     screen.press(KeyCode::Esc);
-    assert_eq!(screen.loaded.last(), Some(&ViewQuery { page: page.clone(), filter: String::new() }));
+    assert_eq!(screen.loaded.last(), Some(&ViewQuery { page: page.clone(), filter: String::new(), pages: 1 }));
     assert_eq!(screen.model.current().page, page);
+}
+
+#[test]
+fn cursor_at_end_of_loaded_rows_loads_next_page() {
+    for (keys, step, page) in [("2", 'j', ScreenPage::Tasks), ("6", 'k', ScreenPage::Log)] {
+        let mut screen = TestScreen::start_with((60, 20), |query| match super::sample_data(query) {
+            ViewData::Tasks(tasks) => {
+                ViewData::Tasks(windlass_app::views::TaskPage { has_more: query.pages < 3, ..tasks })
+            }
+            ViewData::Log { page, .. } => ViewData::Log { page, has_older: query.pages < 3 },
+            other => other,
+        });
+        screen.type_text(keys);
+        let mut loaded = Vec::new();
+        for _ in 0..10 {
+            screen.press(KeyCode::Char(step));
+            loaded.push(screen.loaded.last().map(|query| query.pages));
+        }
+        loaded.dedup();
+        assert_eq!(loaded, [Some(1), Some(2), Some(3)], "{page:?}");
+        screen.type_text("/x");
+        let filter = "x".to_owned();
+        assert_eq!(screen.loaded.last(), Some(&ViewQuery { page, filter, pages: 1 }));
+    }
 }
 
 #[test]
@@ -289,7 +334,7 @@ fn cursor_stays_at_its_item_when_rows_change() {
     screen.type_text("2jj");
     assert_eq!(screen.model.current().target(), Some(&RowTarget::Task("T4".to_owned())));
     screen.data = |_| {
-        let mut page = super::samples::task_page();
+        let mut page = samples::task_page();
         page.tasks.remove(0);
         ViewData::Tasks(page)
     };
@@ -311,6 +356,26 @@ fn cause_key_goes_to_event_that_caused_it() {
     assert_eq!(screen.model.current().target(), Some(&RowTarget::Event(43)));
 }
 
+/// A process that dies writes no event.
+#[test]
+fn page_with_process_is_loaded_again_from_time_to_time() {
+    let mut screen = TestScreen::start((60, 20));
+    let now = screen.model.now;
+    screen.data = |_| {
+        let mut view = samples::now_view();
+        view.working[0].is_running = false;
+        view.working[0].resume_command = Some("windlass run --session fix-the-login-3757e17e".to_owned());
+        ViewData::Now(view)
+    };
+    screen.apply(TopEvent::Ticked(now + 1000));
+    assert!(!screen.draw().contains("has died"), "{}", screen.draw());
+    screen.apply(TopEvent::Ticked(now + 10_000));
+    assert!(screen.draw().contains("its process has died"), "{}", screen.draw());
+    let loaded = screen.loaded.len();
+    screen.apply(TopEvent::Ticked(now + 20_000));
+    assert_eq!(screen.loaded.len(), loaded, "no process is left");
+}
+
 #[test]
 fn resized_terminal_keeps_cursor_on_screen() {
     let mut screen = TestScreen::start((100, 30));
@@ -326,6 +391,6 @@ fn resized_terminal_keeps_cursor_on_screen() {
 #[test]
 fn start_requests_home_screen_only() {
     let mut model = crate::model::TopModel::new("shop".to_owned(), (60, 20), 0);
-    let query = ViewQuery { page: ScreenPage::Now, filter: String::new() };
+    let query = ViewQuery { page: ScreenPage::Now, filter: String::new(), pages: 1 };
     assert_eq!(start(&mut model), [TopRequest::Load(query)]);
 }

@@ -1,5 +1,6 @@
 //! Views with sample data.
 
+use windlass_app::answer_choice::AnswerChoice;
 use windlass_app::tone::TextTone;
 use windlass_app::views::{
     ChangeDetails, ChangeSummary, CheckResult, DiffHunk, DiffLine, DiffLineKind, FileDiff, FileDiffStatus,
@@ -12,17 +13,22 @@ use windlass_app::views::{
 pub const NOW: i64 = 1_800_000_000_000;
 const MINUTE: i64 = 60_000;
 
+pub fn answer(name: &str) -> AnswerChoice {
+    AnswerChoice(name.parse().unwrap())
+}
+
 pub fn task(id: &str, state: &str, tone: TextTone, goal: &str) -> TaskSummary {
     TaskSummary {
         id: id.to_owned(),
         goal: goal.to_owned(),
-        state: state.to_owned(),
+        state: state.parse().unwrap(),
         tone,
         kind: None,
         priority: "2".to_owned(),
         labels: Vec::new(),
         open_dependencies: 0,
         session: None,
+        is_deserted: false,
         updated_at: NOW - 12 * MINUTE,
         has_change: false,
     }
@@ -37,6 +43,7 @@ pub fn session() -> SessionSummary {
         state: "running".to_owned(),
         tone: TextTone::Good,
         is_running: true,
+        resume_command: None,
         iteration: 2,
         max_iterations: 25,
         sent_back: 1,
@@ -56,10 +63,11 @@ pub fn waiting_item() -> WaitingItem {
         title: "Send mails in the background".to_owned(),
         reason: "the tests fail for the third time".to_owned(),
         since: NOW - 25 * MINUTE,
+        message: None,
         evidence: ["FAILED mail::queue_drains", "assertion: left 1, right 0", "at tests/mail.rs:41", "1 failed"]
             .map(str::to_owned)
             .to_vec(),
-        answers: ["continue", "retry", "ignore-hook", "approve", "reject"].map(str::to_owned).to_vec(),
+        answers: ["continue", "retry", "ignore-hook", "approve", "reject"].map(answer).to_vec(),
     }
 }
 
@@ -73,7 +81,7 @@ pub fn now_view() -> NowView {
         answers: Vec::new(),
         ..waiting_item()
     };
-    let count = |state: &str, tone, count| StateCount { state: state.to_owned(), tone, count };
+    let count = |state: &str, tone, count| StateCount { state: state.parse().unwrap(), tone, count };
     NowView {
         head: 90,
         waiting: vec![waiting_item(), change],
@@ -94,14 +102,14 @@ pub fn now_view() -> NowView {
 }
 
 pub fn task_page() -> TaskPage {
-    let claimed = TaskSummary {
+    let active = TaskSummary {
         session: Some("fix-the-login-3757e17e".to_owned()),
-        ..task("T1", "claimed", TextTone::Good, "Fix the login form")
+        ..task("T1", "active", TextTone::Good, "Fix the login form")
     };
     let waiting = TaskSummary { open_dependencies: 2, ..task("T6", "ready", TextTone::Faint, "Release 1.2") };
     let blocked = task("T3", "blocked", TextTone::Warning, "Send mails in the background");
     TaskPage {
-        tasks: vec![claimed, blocked, task("T4", "ready", TextTone::Name, "Rotate the keys"), waiting],
+        tasks: vec![active, blocked, task("T4", "ready", TextTone::Name, "Rotate the keys"), waiting],
         has_more: false,
     }
 }
@@ -200,6 +208,7 @@ pub fn timeline() -> SessionTimeline {
     let started = timeline_item(8, TimelineItemKind::Event, "session started with claude", TextTone::Plain);
     let group = |iteration, items: Vec<TimelineItem>, ended_at| TimelineGroup {
         iteration,
+        task: None,
         started_at: items[0].started_at,
         items,
         ended_at,
@@ -230,13 +239,13 @@ pub fn why_view() -> WhyView {
         is_decision,
         evidence: Vec::new(),
         details: Vec::new(),
-        cause_seq: None,
+        cause_seqs: Vec::new(),
     };
     let run = WhyFactView {
         evidence: ["FAILED mail::queue_drains", "assertion: left 1, right 0", "at tests/mail.rs:41"]
             .map(str::to_owned)
             .to_vec(),
-        cause_seq: Some(40),
+        cause_seqs: vec![40],
         ..fact(42, "hook_finished", TextTone::Bad, "tests at stop blocked (2.0 s)", true)
     };
     WhyView {
@@ -299,6 +308,7 @@ pub fn change_details() -> ChangeDetails {
         change: change_summary(),
         file_diffs: vec![FileDiff {
             path: "GUIDE.md".to_owned(),
+            old_path: None,
             status: FileDiffStatus::Modified,
             added: 2,
             removed: 1,
@@ -311,6 +321,7 @@ pub fn change_details() -> ChangeDetails {
         ],
         notices: vec!["reviewer: an example is missing".to_owned()],
         can_merge: true,
+        merge_remote: None,
         answers: Vec::new(),
     }
 }
@@ -323,6 +334,7 @@ pub fn log_page() -> LogPage {
         task: Some("T1".to_owned()),
         session: Some("fix-the-login-3757e17e".to_owned()),
         iteration: Some(1),
+        triggered_by: "ann".to_owned(),
         depth,
         tone,
         summary: summary.to_owned(),

@@ -48,9 +48,7 @@ pub fn cancel_session(model: &mut TopModel) {
         refuse(model, "no session is selected: c ends one");
         return;
     };
-    let question = format!("End the session {session}? Its turn is stopped; feedback stays with its task.");
-    let command = StoreCommand::CancelSession { session, reason: None };
-    dialogs::open_dialog(model, DialogState::Confirm { question, command });
+    dialogs::open_dialog(model, DialogState::Cancel { session, input: Default::default() });
 }
 
 pub fn merge_change(model: &mut TopModel) {

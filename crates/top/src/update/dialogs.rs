@@ -142,7 +142,7 @@ pub fn set_filter(model: &mut TopModel, filter: String) -> Vec<TopRequest> {
     if state.filter == filter {
         return Vec::new();
     }
-    state.filter = filter;
+    state.set_filter(filter);
     let in_store = state.page.filters_in_store();
     model.rebuild_rows();
     if in_store { reload_page(model) } else { Vec::new() }

@@ -27,6 +27,9 @@ pub fn apply_key(model: &mut TopModel, key: KeyEvent) -> Vec<TopRequest> {
         model.has_help = false;
         return Vec::new();
     }
+    if model.has_message_box() && apply_message_key(model, key.code) {
+        return Vec::new();
+    }
     if model.dialog.is_some() {
         return dialogs::apply_key(model, key);
     }
@@ -56,6 +59,23 @@ pub fn apply_key(model: &mut TopModel, key: KeyEvent) -> Vec<TopRequest> {
         (KeyCode::Char(letter), _) => apply_letter(model, letter),
         _ => Vec::new(),
     }
+}
+
+/// Scrolls or closes the box of the message. Returns false for a key with another meaning, which also closes the box.
+fn apply_message_key(model: &mut TopModel, code: KeyCode) -> bool {
+    let by = match code {
+        KeyCode::Up | KeyCode::PageUp => -1,
+        KeyCode::Down | KeyCode::PageDown => 1,
+        _ => {
+            model.message = None;
+            return matches!(code, KeyCode::Esc | KeyCode::Enter);
+        }
+    };
+    let size = model.size;
+    if let Some(message) = &mut model.message {
+        message.scroll(by, size);
+    }
+    true
 }
 
 fn apply_letter(model: &mut TopModel, letter: char) -> Vec<TopRequest> {
@@ -90,13 +110,18 @@ fn apply_letter(model: &mut TopModel, letter: char) -> Vec<TopRequest> {
 fn move_cursor(model: &mut TopModel, by: isize) -> Vec<TopRequest> {
     model.current_mut().move_cursor(by);
     model.scroll_to_cursor();
-    Vec::new()
+    load_more(model)
 }
 
 fn move_to_edge(model: &mut TopModel, is_end: bool) -> Vec<TopRequest> {
     model.current_mut().move_to_edge(is_end);
     model.scroll_to_cursor();
-    Vec::new()
+    load_more(model)
+}
+
+/// Loads one page more when the cursor reaches the end of what was loaded.
+fn load_more(model: &mut TopModel) -> Vec<TopRequest> {
+    model.current_mut().begin_load_of_more().map(TopRequest::Load).into_iter().collect()
 }
 
 fn go_back(model: &mut TopModel) -> Vec<TopRequest> {

@@ -17,6 +17,10 @@ use crate::event::{ErrorLine, LiveUpdate, StoreCommand, TopEvent, TopRequest};
 use crate::model::{PageState, TopModel};
 use crate::page::{ScreenPage, ViewData, ViewQuery};
 use crate::row::RowTarget;
+use crate::screens;
+
+/// The time after which a page with a running process is loaded again: a process that dies writes no event. In milliseconds.
+const PROCESS_CHECK_INTERVAL: i64 = 10_000;
 
 /// Applies an event, and returns the work for other threads.
 pub fn update(model: &mut TopModel, event: TopEvent) -> Vec<TopRequest> {
@@ -34,12 +38,14 @@ pub fn update(model: &mut TopModel, event: TopEvent) -> Vec<TopRequest> {
         TopEvent::Continued => vec![TopRequest::Redraw],
         TopEvent::Committed => reload_page(model),
         TopEvent::Ticked(now) => {
+            let is_due = now / PROCESS_CHECK_INTERVAL != model.now / PROCESS_CHECK_INTERVAL;
             model.now = now;
             // The rows show ages.
-            if !matches!(model.current().data, Some(ViewData::Change(_) | ViewData::Log(_) | ViewData::Why(_))) {
+            if !matches!(model.current().data, Some(ViewData::Change(_) | ViewData::Log { .. } | ViewData::Why(_))) {
                 model.rebuild_rows();
             }
-            Vec::new()
+            let has_process = model.current().data.as_ref().is_some_and(screens::shows_running_process);
+            if is_due && has_process { reload_page(model) } else { Vec::new() }
         }
         TopEvent::Loaded(query, loaded) => apply_loaded(model, &query, *loaded),
         TopEvent::CommandEnded(command, ended) => apply_command_end(model, &command, ended),
@@ -79,7 +85,8 @@ fn apply_loaded(model: &mut TopModel, query: &ViewQuery, loaded: Result<ViewData
     if model.current().page != query.page {
         return Vec::new();
     }
-    if let Some(error) = failed {
+    // A page without contents shows the error itself.
+    if let Some(error) = failed.filter(|_| !is_first) {
         model.show_error(&error);
     }
     model.rebuild_rows();
@@ -94,7 +101,11 @@ fn apply_loaded(model: &mut TopModel, query: &ViewQuery, loaded: Result<ViewData
     query.into_iter().map(TopRequest::Load).collect()
 }
 
-fn apply_command_end(model: &mut TopModel, command: &StoreCommand, ended: Result<(), ErrorLine>) -> Vec<TopRequest> {
+fn apply_command_end(
+    model: &mut TopModel,
+    command: &StoreCommand,
+    ended: Result<String, ErrorLine>,
+) -> Vec<TopRequest> {
     if let Some(at) = model.running.iter().position(|running| running == command) {
         model.running.remove(at);
     }
@@ -102,7 +113,7 @@ fn apply_command_end(model: &mut TopModel, command: &StoreCommand, ended: Result
     match ended {
         // The dialog stays open with all that was typed.
         Err(error) => model.show_error(&error),
-        Ok(()) => {
+        Ok(said) => {
             if model.dialog.as_ref().and_then(DialogState::command).as_ref() == Some(command) {
                 let key = model.dialog.take().and_then(|dialog| dialog.draft_key());
                 key.map(|key| model.drafts.remove(&key));
@@ -112,7 +123,7 @@ fn apply_command_end(model: &mut TopModel, command: &StoreCommand, ended: Result
             // What was reported while it ran stays visible.
             let notices: String = model.notices.iter().map(|notice| format!(" · {notice}")).collect();
             let tone = if notices.is_empty() { TextTone::Good } else { TextTone::Warning };
-            model.show_message(tone, format!("{}{notices}", command.describe_done()));
+            model.show_message(tone, format!("{said}{notices}"));
         }
     }
     model.notices.clear();

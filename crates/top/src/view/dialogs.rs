@@ -3,6 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear, Widget};
+use windlass_app::answer_choice::AnswerChoice;
 use windlass_app::tone::TextTone;
 use windlass_text as text;
 
@@ -15,6 +16,11 @@ use crate::palette::ColorMode;
 const MAX_DIALOG_WIDTH: u16 = 76;
 const MAX_QUESTION_ROWS: usize = 6;
 const MAX_INPUT_ROWS: usize = 5;
+/// The columns of the name of an answer, with its mark.
+const ANSWER_COLUMNS: usize = 15;
+/// The question before a session is cancelled.
+const CANCEL_QUESTION: &str =
+    "End the session? Its turn is stopped; feedback stays with its task. You can type a reason.";
 
 /// A row of a dialog.
 struct DialogRow {
@@ -33,24 +39,9 @@ impl DialogRow {
 pub fn draw_dialog(dialog: &DialogState, colors: ColorMode, area: Rect, frame: &mut Frame<'_>) {
     let width = area.width.saturating_sub(4).min(MAX_DIALOG_WIDTH);
     let room = usize::from(width.saturating_sub(4));
-    let (title, mut rows) = match dialog {
-        DialogState::Filter { .. } => return,
-        DialogState::Answer { subject, question, answers, chosen, .. } => {
-            (format!(" Answer {} ", text::clean_line(subject)), answer_rows(question, answers, *chosen, room))
-        }
-        DialogState::Say { session, .. } => (format!(" Say to {} ", text::clean_line(session)), Vec::new()),
-        DialogState::Confirm { question, .. } | DialogState::Quit { question } => {
-            let mut rows = wrap_rows(question, room);
-            rows.push(DialogRow::new(TextTone::Plain, ""));
-            rows.push(DialogRow::new(TextTone::Strong, "y yes   n no"));
-            (" Sure? ".to_owned(), rows)
-        }
-    };
+    let Some((title, mut rows)) = head_rows(dialog, room) else { return };
     let typed = dialog.input().map(|input| (rows.len(), add_input_rows(input, room, &mut rows)));
-    if dialog.input().is_some() {
-        let keys = if matches!(dialog, DialogState::Answer { .. }) { "↑↓ choose · " } else { "" };
-        rows.push(DialogRow::new(TextTone::Faint, format!("{keys}Enter sends · Esc keeps the text")));
-    }
+    rows.push(key_row(dialog));
     let height = u16::try_from(rows.len() + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(1));
     let place = Rect {
         x: area.x + (area.width - width) / 2,
@@ -74,36 +65,60 @@ pub fn draw_dialog(dialog: &DialogState, colors: ColorMode, area: Rect, frame: &
     }
 }
 
+/// Returns the title of a dialog, and its rows above the typed text. A filter is typed in the footer.
+fn head_rows(dialog: &DialogState, room: usize) -> Option<(String, Vec<DialogRow>)> {
+    Some(match dialog {
+        DialogState::Filter { .. } => return None,
+        DialogState::Answer { subject, question, answers, chosen, .. } => {
+            (format!(" Answer {} ", text::clean_line(subject)), answer_rows(question, answers, *chosen, room))
+        }
+        DialogState::Say { session, .. } => (format!(" Say to {} ", text::clean_line(session)), Vec::new()),
+        DialogState::Cancel { session, .. } => {
+            (format!(" Cancel {} ", text::clean_line(session)), wrap_rows(CANCEL_QUESTION, room))
+        }
+        DialogState::Confirm { question, .. } | DialogState::Quit { question } => {
+            let mut rows = wrap_rows(question, room);
+            rows.push(DialogRow::new(TextTone::Plain, ""));
+            (" Sure? ".to_owned(), rows)
+        }
+    })
+}
+
+/// Returns the keys that end a dialog.
+fn key_row(dialog: &DialogState) -> DialogRow {
+    let keys = match dialog {
+        DialogState::Confirm { .. } | DialogState::Quit { .. } => {
+            return DialogRow::new(TextTone::Strong, "y yes   n no");
+        }
+        DialogState::Answer { .. } => "↑↓ choose · Enter sends · Esc keeps the text",
+        DialogState::Cancel { .. } => "Enter ends the session · Esc keeps the text",
+        DialogState::Say { .. } | DialogState::Filter { .. } => "Enter sends · Esc keeps the text",
+    };
+    DialogRow::new(TextTone::Faint, keys)
+}
+
 fn wrap_rows(said: &str, room: usize) -> Vec<DialogRow> {
     let rows = said.lines().flat_map(|line| text::wrap_to_width(line, room, room));
     rows.take(MAX_QUESTION_ROWS).map(|row| DialogRow::new(TextTone::Plain, row)).collect()
 }
 
-fn answer_rows(question: &str, answers: &[String], chosen: usize, room: usize) -> Vec<DialogRow> {
+/// Returns the question and its answers. The chosen one has a sentence about what it does.
+fn answer_rows(question: &str, answers: &[AnswerChoice], chosen: usize, room: usize) -> Vec<DialogRow> {
     let mut rows = wrap_rows(question, room);
     rows.push(DialogRow::new(TextTone::Plain, ""));
     for (number, answer) in answers.iter().enumerate() {
-        let mark = if number == chosen { "▸ " } else { "  " };
-        let row = format!("{mark}{:<12} {}", text::clean_line(answer), describe_answer(answer));
-        rows.push(DialogRow {
-            text: text::fit_to_width(&row, room),
-            tone: TextTone::Plain,
-            is_chosen: number == chosen,
-        });
+        let is_chosen = number == chosen;
+        let (mark, said) = if is_chosen { ("▸ ", answer.describe()) } else { ("  ", "") };
+        let said_room = room.saturating_sub(ANSWER_COLUMNS);
+        for (line, said) in text::wrap_to_width(said, said_room, said_room).into_iter().enumerate() {
+            let label = if line == 0 { format!("{mark}{answer}") } else { String::new() };
+            let row = format!("{}{said}", text::pad_to_width(&label, ANSWER_COLUMNS));
+            let text = text::fit_to_width(&row, room);
+            rows.push(DialogRow { text, tone: TextTone::Plain, is_chosen: is_chosen && line == 0 });
+        }
     }
     rows.push(DialogRow::new(TextTone::Plain, ""));
     rows
-}
-
-fn describe_answer(answer: &str) -> &'static str {
-    match answer {
-        "continue" => "the agent works on, with your text",
-        "retry" => "back to ready, from the start",
-        "ignore-hook" => "pass the hook that blocks, once",
-        "approve" => "take the work as it is",
-        "reject" => "the task fails",
-        _ => "",
-    }
 }
 
 /// Adds the text that is typed, and returns the row and the column of the cursor in it.

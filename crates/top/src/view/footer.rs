@@ -18,7 +18,8 @@ pub type KeyHint = (&'static str, &'static str);
 /// Draws the message, the filter, or the keys.
 pub fn draw_footer(model: &TopModel, colors: ColorMode, area: Rect, frame: &mut Frame<'_>) {
     let width = usize::from(area.width);
-    if let (Some(DialogState::Filter { input, .. }), None) = (&model.dialog, &model.message) {
+    let message = model.message.as_ref().filter(|_| !model.has_message_box());
+    if let (Some(DialogState::Filter { input, .. }), None) = (&model.dialog, message) {
         let (before, after) = input.split_at_cursor();
         let before = keep_end(&before, width.saturating_sub(12));
         let label = if model.current().page == ScreenPage::Why(None) { "why " } else { "filter " };
@@ -28,8 +29,8 @@ pub fn draw_footer(model: &TopModel, colors: ColorMode, area: Rect, frame: &mut 
         frame.set_cursor_position((area.x + u16::try_from(column).unwrap_or_default(), area.y));
         return;
     }
-    if let Some(message) = &model.message {
-        let shown = text::fit_to_width(&message.text, width);
+    if let Some(message) = message {
+        let shown = text::fit_to_width(&message.line(), width);
         frame.buffer_mut().set_string(area.x, area.y, shown, colors.tone_style(message.tone));
         return;
     }

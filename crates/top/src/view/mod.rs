@@ -12,6 +12,7 @@
 mod dialogs;
 mod footer;
 mod help;
+mod message_box;
 mod rows;
 
 use ratatui::Frame;
@@ -60,6 +61,9 @@ pub fn view(model: &TopModel, colors: ColorMode, frame: &mut Frame<'_>) {
     footer::draw_footer(model, colors, footer, frame);
     if let Some(dialog) = &model.dialog {
         dialogs::draw_dialog(dialog, colors, area, frame);
+    }
+    if let Some(message) = model.message.as_ref().filter(|_| model.has_message_box()) {
+        message_box::draw_message_box(message, colors, area, frame.buffer_mut());
     }
     if model.has_help {
         help::draw_help(colors, area, frame.buffer_mut());

@@ -11,6 +11,7 @@ use crate::model::{PageState, TopModel};
 use crate::page::ScreenPage;
 use crate::palette::ColorMode;
 use crate::row::ScreenRow;
+use crate::screens::shows_running_process;
 
 /// The columns between the text of a row and the text at its right edge.
 const RIGHT_GAP: usize = 1;
@@ -83,7 +84,8 @@ pub fn draw_side_pane(model: &TopModel, colors: ColorMode, area: Rect, buffer: &
 pub fn draw_live_text(model: &TopModel, colors: ColorMode, area: Rect, buffer: &mut Buffer) {
     buffer.set_string(area.x, area.y, "─".repeat(area.width.into()), colors.border_style());
     let inner = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-    let title = if model.live.is_writing { " the agent writes " } else { " the agent wrote " };
+    let is_alive = model.current().data.as_ref().is_some_and(shows_running_process);
+    let title = if model.live.is_writing && is_alive { " the agent writes " } else { " the agent wrote " };
     buffer.set_stringn(area.x + 1, area.y, title, area.width.into(), colors.tone_style(TextTone::Name));
     draw_live_lines(model, inner, buffer);
 }

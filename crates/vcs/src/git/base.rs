@@ -69,6 +69,11 @@ impl GitClient<'_> {
         Ok(on_remote.is_none().then_some(branch))
     }
 
+    /// Returns the remote whose branch work is merged into, by names alone; `None` if the local branch counts.
+    pub fn merge_remote(&self, configured: Option<&BranchName>) -> Result<Option<RemoteName>, Error> {
+        Ok(self.resolve_target(configured)?.1.map(|(remote, _)| remote))
+    }
+
     fn resolve_local_base(&self, branch: BranchName) -> Result<BaseBranch, Error> {
         match self.resolve_ref(&branch.full_ref())? {
             Some(commit) => Ok(BaseBranch { branch, remote: None, commit, stale: None }),

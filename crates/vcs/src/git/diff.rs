@@ -44,6 +44,8 @@ pub struct BranchWork {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     pub path: PathBuf,
+    /// The former name of a renamed file.
+    pub old_path: Option<PathBuf>,
     /// Added lines; zero for a binary file.
     pub added: u64,
     pub removed: u64,
@@ -72,19 +74,21 @@ impl GitClient<'_> {
         Ok(BranchWork { head, merge_base, commits, files })
     }
 
-    /// Returns the files that differ between two commits.
+    /// Returns the files that differ between two commits. A renamed file is a deleted and an added one.
     pub fn changed_files(&self, from: &GitCommitId, to: &GitCommitId) -> Result<Vec<FileChange>, Error> {
-        let call = self.build_command(&[
-            "diff-tree",
-            "-r",
-            "-z",
-            "--numstat",
-            "--no-renames",
-            "--no-ext-diff",
-            "--no-textconv",
-        ]);
-        let answer = call.with_argument(from).with_argument(to).with_argument("--").run_checked()?;
-        Ok(answer.split_entries().into_iter().filter_map(FileChange::parse_numstat).collect())
+        self.list_file_changes(from, to, "--no-renames")
+    }
+
+    /// Returns the files that differ between two commits, in the order of [`diff_commits`](Self::diff_commits). A renamed file
+    /// is one entry.
+    pub fn changed_files_with_renames(&self, from: &GitCommitId, to: &GitCommitId) -> Result<Vec<FileChange>, Error> {
+        self.list_file_changes(from, to, "--find-renames")
+    }
+
+    fn list_file_changes(&self, from: &GitCommitId, to: &GitCommitId, renames: &str) -> Result<Vec<FileChange>, Error> {
+        let words = ["diff-tree", "-r", "-z", "--numstat", renames, "--no-ext-diff", "--no-textconv"];
+        let call = self.build_command(&words).with_argument(from).with_argument(to).with_argument("--");
+        Ok(FileChange::parse_numstat_list(&call.run_checked()?.split_entries()))
     }
 
     /// Returns the subjects of the commits between two, oldest first, up to `most` of the newest.
@@ -99,10 +103,11 @@ impl GitClient<'_> {
         Ok(answer.split_entries().into_iter().map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
     }
 
-    /// Returns the diff between two commits, up to `most` bytes.
+    /// Returns the diff between two commits, up to `most` bytes. A renamed file is shown with its changed lines only.
     pub fn diff_commits(&self, from: &GitCommitId, to: &GitCommitId, most: usize) -> Result<DiffText, Error> {
         let answer = self
             .build_command(&DIFF_ARGUMENTS)
+            .with_argument("--find-renames")
             .with_argument("--unified=3")
             .with_argument(from)
             .with_argument(to)
@@ -141,13 +146,29 @@ impl GitClient<'_> {
 }
 
 impl FileChange {
+    /// Parses a list of changed files. The entry of a renamed file has no name; its old and its new name follow.
+    pub(super) fn parse_numstat_list(entries: &[&[u8]]) -> Vec<Self> {
+        let mut entries = entries.iter().copied();
+        let mut files = Vec::new();
+        while let Some(entry) = entries.next() {
+            let Some(mut file) = Self::parse_numstat(entry) else { continue };
+            if file.path.as_os_str().is_empty() {
+                let (Some(old), Some(new)) = (entries.next(), entries.next()) else { break };
+                file.old_path = parse_paths([old]).pop();
+                file.path = parse_paths([new]).pop().unwrap_or_default();
+            }
+            files.push(file);
+        }
+        files
+    }
+
     /// Parses the number of added lines, of removed lines, and the name.
     pub(super) fn parse_numstat(entry: &[u8]) -> Option<Self> {
         let mut parts = entry.splitn(3, |byte| *byte == b'\t');
         let mut number = || Some(String::from_utf8_lossy(parts.next()?).parse().unwrap_or(0));
         let (added, removed) = (number()?, number()?);
         let path = parse_paths(parts.next()).pop()?;
-        Some(Self { path, added, removed })
+        Some(Self { path, old_path: None, added, removed })
     }
 }
 
@@ -174,5 +195,18 @@ mod tests {
         assert_eq!(of(b"1\t2\ta\tb\nc"), Some(("a\tb\nc".into(), 1, 2)));
         assert_eq!(of(b"-\t-\t--x"), Some(("--x".into(), 0, 0)));
         assert_eq!(of(b"1\t2"), None);
+    }
+
+    #[test]
+    fn renamed_file_has_both_names() {
+        let parse = |entries: &[&[u8]]| {
+            let files = FileChange::parse_numstat_list(entries).into_iter();
+            files.map(|file| (file.old_path, file.path, file.added)).collect::<Vec<_>>()
+        };
+        let path = |name: &str| PathBuf::from(name);
+        let expected =
+            vec![(None, path("a"), 4), (Some(path("old\tname")), path("new\nname"), 1), (None, path("b"), 0)];
+        assert_eq!(parse(&[b"4\t0\ta", b"1\t2\t", b"old\tname", b"new\nname", b"0\t3\tb"]), expected);
+        assert!(parse(&[b"1\t2\t", b"old"]).is_empty());
     }
 }

@@ -69,7 +69,7 @@ fn check_entries(bytes: &[u8]) {
     let answer = GitOutput { code: 0, bytes: bytes.to_vec(), cut: false, said: String::new() };
     let listed = answer.split_entries();
     assert_eq!(listed.len(), bytes.iter().filter(|byte| **byte == 0).count());
-    for entry in listed {
+    for entry in listed.iter().copied() {
         if let Some(change) = FileChange::parse_numstat(entry) {
             assert!(entry.ends_with(change.path.as_os_str().as_encoded_bytes()), "a name is read byte by byte");
         }
@@ -84,6 +84,7 @@ fn check_entries(bytes: &[u8]) {
             assert!(entry.ends_with(path.as_os_str().as_encoded_bytes()), "a name is read byte by byte");
         }
     }
+    assert!(FileChange::parse_numstat_list(&listed).len() <= listed.len());
     assert!(normalize_diff(bytes).len() <= bytes.len());
     if let Some((content, after)) = baseline::parse_blob(bytes, "0123456789") {
         assert!(content.len() + after.len() < bytes.len());

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use windlass_vcs::git::{CheckoutAccess, Error};
 
@@ -18,6 +19,20 @@ fn diff_is_truncated_at_byte_limit() {
     assert_eq!((cut.text.len(), cut.cut), (100, true));
     let file = &fixture.with_client(|git| git.changed_files(&base, &head)).unwrap()[0];
     assert_eq!((file.added, file.removed), (10_000, 0));
+}
+
+#[test]
+fn renamed_file_is_one_change_with_both_names() {
+    let fixture = GitFixture::new();
+    let (worktree, base) = fixture.commit_work("t1", "old name", &"line\n".repeat(20));
+    fs::rename(worktree.path.join("old name"), worktree.path.join("new\nname")).unwrap();
+    let head = fixture.with_client(|git| git.commit_all(&worktree, "rename it")).unwrap().unwrap();
+    let files = fixture.with_client(|git| git.changed_files_with_renames(&base, &head)).unwrap();
+    let names: Vec<_> = files.iter().map(|file| (file.old_path.as_deref(), file.path.as_path())).collect();
+    assert_eq!(names, [(Some(Path::new("old name")), Path::new("new\nname"))]);
+    let diff = fixture.with_client(|git| git.diff_commits(&base, &head, 1 << 20)).unwrap();
+    assert!(diff.text.contains("\nrename from old name\n") && !diff.text.contains("@@"), "{}", diff.text);
+    assert_eq!(fixture.with_client(|git| git.changed_files(&base, &head)).unwrap().len(), 2);
 }
 
 #[test]

@@ -1,5 +1,12 @@
 // Requests to the server. An error keeps its hint, so that a screen can show both.
 
+import { signal } from "@preact/signals";
+
+import type { CommandNotices } from "./api_types";
+
+/** What the server said besides the result of the last command. */
+export const commandNotices = signal<string[]>([]);
+
 /** The body of an answer with an error, as `error.rs` writes it. */
 interface ErrorBody {
   error?: string;
@@ -41,12 +48,15 @@ export function getJson<T>(path: string, signal?: AbortSignal): Promise<T> {
   return sendRequest<T>(path, { method: "GET", signal: signal ?? null });
 }
 
-export function postJson<T>(path: string, body: unknown): Promise<T> {
-  return sendRequest<T>(path, {
+/** Sends a command. Its notices replace those of the command before. */
+export async function postJson<T>(path: string, body: unknown): Promise<T> {
+  const report = await sendRequest<T & CommandNotices>(path, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
   });
+  commandNotices.value = report.notices ?? [];
+  return report;
 }
 
 async function sendRequest<T>(path: string, options: RequestInit): Promise<T> {

@@ -1,21 +1,49 @@
 // Generated from the types of the server by the test `page_types_match_server`. Do not edit.
 
 export interface AnswerBody {
-  answer: string;
+  answer: AnswerChoice;
   /** A task, or a session that asks. */
   subject: string;
   text?: string | null;
 }
 
+/** An answer of a person. */
+export const ANSWER_CHOICES = ["continue", "retry", "ignore-hook", "approve", "reject"] as const;
+export type AnswerChoice = (typeof ANSWER_CHOICES)[number];
+export const ANSWER_CHOICE_MEANINGS: Record<AnswerChoice, string> = {
+  "continue": "The work goes on, and the agent reads your text first.",
+  "retry": "The work goes on with your text, and all counts start again.",
+  "ignore-hook": "The work goes on, and the hooks that block it do not count this once.",
+  "approve": "The task is completed, whatever its gates say.",
+  "reject": "The work ends, and the task has failed.",
+};
+
+/** The most that a session may use; without a limit if absent. */
+export interface BudgetLimits {
+  /** In US dollars. */
+  costUsd: number | null;
+  /** Tokens, read and written. */
+  tokens: number | null;
+}
+
+export interface BudgetReport {
+  /** The limits of the next session, as the configuration has them. */
+  limits: BudgetLimits;
+  /** The open sessions with a limit, newest first. */
+  sessions: SessionBudget[];
+}
+
 export interface ChangeDetails {
   /** The answers that a person can give now. */
-  answers: string[];
+  answers: AnswerChoice[];
   canMerge: boolean;
   change: ChangeSummary;
   checks: CheckResult[];
   fileDiffs: FileDiff[];
   /** Whether a part of the diff was left out. */
   isCut: boolean;
+  /** The remote that a merge pushes to; none if it moves a local branch. */
+  mergeRemote: string | null;
   notices: string[];
 }
 
@@ -44,9 +72,16 @@ export interface CheckResult {
   tone: TextTone;
 }
 
+/** What a person should know after a command. */
+export interface CommandNotices {
+  /** Warnings and notes, such as `warning: …`; absent if there are none. */
+  notices?: string[];
+}
+
 export interface CostReport {
-  /** The other rows are sorted by tokens, largest first. */
+  /** The other rows are sorted by tokens, then by money, largest first. */
   agents: CostRow[];
+  budgets: BudgetReport;
   /** Every day of the period, oldest first. */
   days: CostRow[];
   hookDurations: HookDuration[];
@@ -104,9 +139,14 @@ export interface ErrorBody {
   hint: string | null;
 }
 
+export const EVENT_TYPES = ["task_created", "task_ready", "task_waiting", "task_claimed", "lease_expired", "task_started", "task_updated", "completion_claimed", "workspace_opened", "submission_started", "task_submitted", "merge_started", "pipeline_failed", "task_rejected", "change_opened", "change_merged", "task_completed", "task_blocked", "task_unblocked", "task_answered", "task_needs_continuation", "task_released", "task_failed", "task_reopened", "task_deleted", "dependency_added", "dependency_removed", "dependency_satisfied", "agent_metrics", "auto_label_suggestion", "fact_logged", "note_added", "config_recorded", "session_started", "session_resumed", "session_stopping", "session_ended", "iteration_started", "turn_started", "conversation_opened", "turn_finished", "promise_detected", "gate_decided", "gate_answered", "iteration_completed", "iteration_failed", "iteration_interrupted", "iteration_postponed", "delivery_finished", "delivery_failed", "delivery_interrupted", "message_added", "feedback_queued", "feedback_delivered", "hook_registered", "hooks_cleared", "hook_switched", "hook_evaluated", "series_started", "validation_finished", "series_advanced", "series_ended", "checkpoint_created", "bridge_called", "bridge_answered", "workflow_triggered", "workflow_started", "workflow_step_started", "workflow_step_finished", "workflow_completed", "workflow_failed", "hook_started", "hook_retrying", "hook_finished", "hook_error", "action_error"] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
 export interface FileDiff {
   added: number;
   hunks: DiffHunk[];
+  /** The former name of a renamed file. */
+  oldPath: string | null;
   path: string;
   removed: number;
   status: FileDiffStatus;
@@ -129,10 +169,15 @@ export interface HookPage {
 }
 
 export interface HookSummary {
+  /** The agent that it is bound to. */
+  agent: string | null;
+  /** The runs that found something wrong with the work. */
+  blocks: number;
   definedIn: string;
   /** Its command, URL or rules, in one line. */
   effect: string;
-  failures: number;
+  /** The runs that failed themselves, with those that timed out or could not start. */
+  errors: number;
   /** The reason why it never runs. */
   inactiveReason: string | null;
   isEnabled: boolean;
@@ -168,11 +213,16 @@ export interface HookTestBody {
 
 export interface HookTestReport {
   command: string | null;
+  durationMs: number | null;
+  /** The exit code of the program that the hook started; absent if it ended without one. */
+  exitCode: number | null;
   /** The text that the agent would get. */
   feedback: string | null;
   hint: string | null;
   message: string | null;
   outcome: string | null;
+  /** What the program wrote: standard output, then standard error. */
+  output: string | null;
   /** The reason why the hook would not run with this payload. */
   skipReason: string | null;
 }
@@ -201,6 +251,8 @@ export interface LogEntry {
   summary: string;
   task: string | null;
   tone: TextTone;
+  /** The person or the agent who gave the command. */
+  triggeredBy: string;
   type: string;
 }
 
@@ -245,8 +297,25 @@ export interface OutputLines {
 }
 
 export interface QuestionAnswerBody {
-  answer: string;
+  answer: AnswerChoice;
   text?: string | null;
+}
+
+/** A question with the project that it is about. */
+export interface QuestionView {
+  /** The answers that a person can give. */
+  answers: AnswerChoice[];
+  /** The output of the hooks that block. */
+  evidence: string[];
+  kind: WaitingKind;
+  /** The last message of the agent before it stopped. */
+  message: string | null;
+  project: string;
+  reason: string;
+  session: string | null;
+  since: number;
+  task: string | null;
+  title: string;
 }
 
 export interface ReasonBody {
@@ -266,6 +335,21 @@ export interface SayBody {
   text: string;
 }
 
+export interface SessionBudget {
+  agent: string;
+  /** The limits that the session was started with. */
+  limits: BudgetLimits;
+  session: string;
+  task: string | null;
+  usage: UsageTotals;
+}
+
+/** The outcome of an answer, or of another command about a session. */
+export interface SessionOutcome {
+  /** A sentence about what happens now. */
+  outcome: string;
+}
+
 export interface SessionPage {
   hasMore: boolean;
   sessions: SessionSummary[];
@@ -281,6 +365,8 @@ export interface SessionSummary {
   maxIterations: number;
   maxSendBacks: number;
   name: string;
+  /** The command that goes on with it, if its process has died. */
+  resumeCommand: string | null;
   sentBack: number;
   startedAt: number;
   state: string;
@@ -292,18 +378,18 @@ export interface SessionSummary {
 
 export interface SessionTimeline {
   /** The answers that a person can give now. */
-  answers: string[];
+  answers: AnswerChoice[];
   groups: TimelineGroup[];
   /** Whether older events were left out. */
   isCut: boolean;
-  /** Feedback and messages that no finished turn has delivered. */
+  /** Feedback that no finished turn has delivered. Messages of the timeline are items. */
   pendingFeedback: string[];
   session: SessionSummary;
 }
 
 export interface StateCount {
   count: number;
-  state: string;
+  state: TaskState;
   tone: TextTone;
 }
 
@@ -320,7 +406,7 @@ export interface StreamReady {
 
 export interface TaskDetails {
   /** The answers that a person can give now. */
-  answers: string[];
+  answers: AnswerChoice[];
   description: string | null;
   facts: LabelledText[];
   /** The whole goal; a summary has only its beginning. */
@@ -334,6 +420,7 @@ export interface TaskDetails {
 }
 
 export interface TaskGraphEdge {
+  /** The task that waits, also of an edge `blocks`; else the first task of the edge. */
   from: string;
   /** Whether `from` waits for `to`. */
   isDependency: boolean;
@@ -361,17 +448,22 @@ export interface TaskPage {
   tasks: TaskSummary[];
 }
 
+export const TASK_STATES = ["created", "ready", "active", "submitted", "completed", "blocked", "needs_continuation", "failed", "deleted"] as const;
+export type TaskState = (typeof TASK_STATES)[number];
+
 export interface TaskSummary {
   goal: string;
   /** Whether a change of the task is not merged yet. */
   hasChange: boolean;
   id: string;
+  /** Whether the process of this session has died. */
+  isDeserted: boolean;
   labels: string[];
   openDependencies: number;
   priority: string;
   /** The session that holds the task. */
   session: string | null;
-  state: string;
+  state: TaskState;
   tone: TextTone;
   type: string | null;
   updatedAt: number;
@@ -385,6 +477,8 @@ export interface TimelineGroup {
   /** Zero before the first iteration. */
   iteration: number;
   startedAt: number;
+  /** The task of the iteration, if the session takes several tasks. */
+  task: string | null;
 }
 
 export interface TimelineItem {
@@ -392,7 +486,7 @@ export interface TimelineItem {
   /** The end; for a wait, the time of the next try, which may lie in the future. */
   endedAt: number | null;
   /** The type of its last event. */
-  event: string;
+  event: EventType;
   evidence: string[];
   isPending: boolean;
   kind: TimelineItemKind;
@@ -402,7 +496,7 @@ export interface TimelineItem {
   /** The position of its first event. */
   startSeq: number;
   startedAt: number;
-  /** The agent's answer, the message, or the feedback. */
+  /** The agent's answer, or what it wrote before its turn was cut short; the message; the pieces of a delivery. */
   text: string | null;
   title: string;
   tone: TextTone;
@@ -437,15 +531,23 @@ export interface ViewerInfo {
 }
 
 /** What a viewer may do. Each role includes the ones before it. */
-export type ViewerRole = "look" | "answer" | "manage";
+export const VIEWER_ROLES = ["look", "answer", "manage"] as const;
+export type ViewerRole = (typeof VIEWER_ROLES)[number];
+export const VIEWER_ROLE_MEANINGS: Record<ViewerRole, string> = {
+  "look": "Read everything.",
+  "answer": "Answer questions, review changes, and speak to agents.",
+  "manage": "Give every command that the page offers.",
+};
 
 /** Something that only a person can decide. */
 export interface WaitingItem {
   /** The answers that a person can give. */
-  answers: string[];
+  answers: AnswerChoice[];
   /** The output of the hooks that block. */
   evidence: string[];
   kind: WaitingKind;
+  /** The last message of the agent before it stopped. */
+  message: string | null;
   reason: string;
   session: string | null;
   since: number;
@@ -457,8 +559,8 @@ export type WaitingKind = "blocked_task" | "failed_task" | "gate_question" | "op
 
 export interface WhyFactView {
   at: number;
-  /** The event that caused it. */
-  causeSeq: number | null;
+  /** The events that caused it. A decision of a gate has each hook that blocked. */
+  causeSeqs: number[];
   details: string[];
   evidence: string[];
   isDecision: boolean;

@@ -1,9 +1,9 @@
 // Which events of the log concern which screens. A hook that starts changes no list, and a run has many of them.
 
-import type { LogEntry } from "./api_types";
+import type { EventType, LogEntry } from "./api_types";
 
 /** Events that change neither a task nor a session in a way that a list shows. */
-const UNLISTED_EVENTS = new Set([
+const UNLISTED_EVENTS: ReadonlySet<string> = new Set<EventType>([
   "hook_started",
   "hook_finished",
   "hook_retrying",

@@ -2,7 +2,8 @@
 //
 // Invariants:
 // - The page has one stream of events, whatever it shows.
-// - A view loads at most once per RELOAD_DELAY, and never twice at the same time.
+// - A view loads at once for the first event, and then rests: for MIN_RELOAD_PAUSE, or ten times as long as the load took. It
+//   never loads twice at the same time.
 // - Answers come in order: an older one never replaces a newer one.
 // - The position of the page is never after the head of the log: a log can be shorter than before, when its store was restored from a backup.
 
@@ -13,10 +14,13 @@ import { type ApiError, getJson, toApiError } from "./api_client";
 import type { LogEntry } from "./api_types";
 import { refreshViewer, viewer } from "./viewer";
 
-const RELOAD_DELAY = 150;
+const MIN_RELOAD_PAUSE = 150;
+/** The pause after a load, as a multiple of the time that the load took. */
+const RELOAD_PAUSE_FACTOR = 10;
 const FIRST_RETRY_DELAY = 1000;
 const MAX_RETRY_DELAY = 15_000;
 const PAUSE_AFTER = 15_000;
+const PROCESS_CHECK_INTERVAL = 10_000;
 
 export type ConnectionState = "connecting" | "open" | "reconnecting";
 type LogListener = (entry: LogEntry) => void;
@@ -141,6 +145,15 @@ export function watchVisibility(): void {
   window.addEventListener("online", () => source !== null && openEventStream());
 }
 
+/** Loads a view again from time to time while a process runs: a process that dies writes no event. */
+export function useProcessWatch(isRunning: boolean, reload: () => void): void {
+  useEffect(() => {
+    if (!isRunning) return;
+    const timer = window.setInterval(() => document.visibilityState === "visible" && reload(), PROCESS_CHECK_INTERVAL);
+    return () => window.clearInterval(timer);
+  }, [isRunning, reload]);
+}
+
 export interface LiveView<T> {
   data: T | null;
   error: ApiError | null;
@@ -169,6 +182,7 @@ export function useLiveView<T>(path: string | null, concerns: (entry: LogEntry) 
     let timer: number | undefined;
     let isLoading = false;
     let isOutdated = false;
+    let restsUntil = 0;
     const load = async () => {
       timer = undefined;
       if (isLoading) {
@@ -176,6 +190,7 @@ export function useLiveView<T>(path: string | null, concerns: (entry: LogEntry) 
         return;
       }
       isLoading = true;
+      const began = performance.now();
       setState((before) => ({ ...before, path, data: before.path === path ? before.data : null, isLoading: true }));
       try {
         const data = await getJson<T>(path, abort.signal);
@@ -185,13 +200,15 @@ export function useLiveView<T>(path: string | null, concerns: (entry: LogEntry) 
         if (!abort.signal.aborted) setState((before) => ({ ...before, error: toApiError(thrown), isLoading: false }));
       }
       isLoading = false;
+      const ended = performance.now();
+      restsUntil = ended + Math.max(MIN_RELOAD_PAUSE, RELOAD_PAUSE_FACTOR * (ended - began));
       if (isOutdated && !abort.signal.aborted) {
         isOutdated = false;
         schedule();
       }
     };
     const schedule = () => {
-      timer ??= window.setTimeout(load, RELOAD_DELAY);
+      timer ??= window.setTimeout(load, Math.max(0, restsUntil - performance.now()));
     };
     loader.current = load;
     void load();

@@ -8,9 +8,10 @@ import { type ApiError, onLoginRequired, toApiError } from "./api_client";
 import type { NowView } from "./api_types";
 import { AppShell } from "./app_shell";
 import { ErrorNotice, Spinner } from "./components";
+import { CommandNoticeList } from "./components/command_notices";
 import { startClock } from "./components/time";
 import { concernsLists } from "./concerns";
-import { closeEventStream, type LiveView, openEventStream, startAfter, useLiveView, watchVisibility } from "./event_stream";
+import { closeEventStream, type LiveView, openEventStream, startAfter, useLiveView, useProcessWatch, watchVisibility } from "./event_stream";
 import { type Route, route, watchLocation } from "./router";
 import { ChangeScreen } from "./screens/change";
 import { ChangesScreen } from "./screens/changes";
@@ -82,6 +83,7 @@ function Page() {
 
 function LoggedInPage() {
   const now = useLiveView<NowView>("/api/now", concernsLists);
+  useProcessWatch(now.data?.working.some((session) => session.isRunning) ?? false, now.reload);
   useEffect(() => {
     // The views are loaded after this position, so that no event falls between them and the stream.
     startAfter(viewer.peek()?.head ?? null);
@@ -139,4 +141,12 @@ onLoginRequired(() => {
   isViewerKnown.value = true;
 });
 const root = document.getElementById("app");
-if (root !== null) render(<Page />, root);
+if (root !== null) {
+  render(
+    <>
+      <Page />
+      <CommandNoticeList />
+    </>,
+    root,
+  );
+}

@@ -3,18 +3,17 @@
 import { signal } from "@preact/signals";
 
 import { getJson, postJson } from "./api_client";
-import type { ViewerRole, ViewerInfo } from "./api_types";
+import { VIEWER_ROLES, type ViewerInfo, type ViewerRole } from "./api_types";
 
 export const viewer = signal<ViewerInfo | null>(null);
 /** Whether the server has said who looks at the page, or that it does not know. */
 export const isViewerKnown = signal(false);
 
 const REFRESH_TIMEOUT = 10_000;
-const ROLES: ViewerRole[] = ["look", "answer", "manage"];
 
 function hasRole(role: ViewerRole): boolean {
   const own = viewer.value?.role;
-  return own !== undefined && ROLES.indexOf(own) >= ROLES.indexOf(role);
+  return own !== undefined && VIEWER_ROLES.indexOf(own) >= VIEWER_ROLES.indexOf(role);
 }
 
 /** Returns whether the viewer may answer, review and speak to agents. */

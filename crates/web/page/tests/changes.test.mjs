@@ -44,7 +44,9 @@ test("comment_on_a_line_sends_the_task_back_and_merge_ends_it", async (context) 
   await page.getByRole("button", { name: "Comment on line 1" }).first().click();
   await page.getByLabel("Comment on line 1 of pump.txt").fill("Say which valve.");
   await page.getByRole("button", { name: "Send back with 1 comment" }).click();
-  await page.getByText(/sent back|Sent back/).first().waitFor();
+  // The outcome stands where the button is, and a reader of the screen hears it.
+  const outcome = page.getByRole("complementary", { name: "Review" }).getByRole("status");
+  await outcome.getByText("Sent back with 1 comment.").waitFor();
   assert.equal(await project.runToEnd("run", "--task", "T1"), 0);
   await page.goto(`${served.url}/changes/T1`);
   await page.getByText("close the red valve").first().waitFor();

@@ -161,7 +161,7 @@ test("hostile_files_of_a_change_stay_text", async (context) => {
   }
   await page.goto(`${served.url}/changes/T1`);
   const main = page.getByRole("main");
-  for (const text of ["<img src=x onerror=alert(1)>.txt", "a name with spaces.txt", "U+202E", "<script>alert(document.domain)</script>"]) {
+  for (const text of ["<img src=x onerror=alert(1)>.txt", "a name with spaces.txt", "U+202E", "U+000A", "<script>alert(document.domain)</script>"]) {
     await main.getByText(text).first().waitFor();
   }
   for (const button of await page.getByRole("button", { name: /^Comment on line 1$/ }).all()) {

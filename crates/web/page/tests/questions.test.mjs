@@ -28,6 +28,7 @@ test("question_is_answered_from_the_list_without_opening_it", async (context) =>
   await page.getByLabel("Text for the agent").fill("The leak is known. Close the valve.");
   await page.getByRole("button", { name: "Continue" }).last().click();
   await page.getByText("Nothing needs you").waitFor();
+  await page.getByText("windlass run --task T1").first().waitFor();
   assert.equal(project.json("task", "show", "T1")[0].state, "ready");
   project.write("fixed", "");
   assert.equal(await project.runToEnd("run", "--task", "T1"), 0);
@@ -43,6 +44,8 @@ test("question_link_fits_a_phone_and_works_once", async (context) => {
   const { page, check } = await openPage(browser, link, phone);
   await page.getByRole("heading", { name: "Mend the pump" }).waitFor();
   await page.getByText("FAIL test_valve: the valve leaks").waitFor();
+  await page.getByText("shop", { exact: true }).waitFor();
+  await page.getByText("I have mended it.").waitFor();
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(width <= 360, `the page is ${width} pixels wide`);
   for (const button of await page.getByRole("button").all()) {
@@ -76,6 +79,19 @@ test("one_of_two_browsers_and_a_terminal_wins", async (context) => {
   assert.equal(answers.length, 1, `the terminal ended with ${code}`);
   first.check();
   second.check();
+});
+
+test("text_for_question_that_another_person_answers_stays_on_screen", async (context) => {
+  const project = await createQuestion(context);
+  const { page, check } = await logIn(browser, await project.serve());
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByLabel("Text for the agent").fill("Close the valve before");
+  project.run("answer", "T1", "retry", "Use a new pump");
+  await page.getByText("T1 waits for no answer any more: ann answered retry: Use a new pump").waitFor();
+  await page.getByText("Close the valve before").waitFor();
+  await page.getByRole("button", { name: "Discard the text" }).click();
+  await page.getByText("Close the valve before").waitFor({ state: "detached" });
+  check();
 });
 
 test("viewer_who_may_look_sees_no_buttons_that_change", async (context) => {

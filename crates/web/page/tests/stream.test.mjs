@@ -97,7 +97,7 @@ test("session_at_work_is_spoken_to_and_cancelled_from_the_first_screen", async (
   await page.getByRole("button", { name: "Say something to pump" }).click();
   await page.getByLabel("The agent reads it with its next prompt.").fill("Use the new washer.");
   await page.getByRole("dialog").getByRole("button", { name: "Say", exact: true }).click();
-  await page.getByText("Said: the agent reads it").waitFor();
+  await page.getByText("gets the message with its next prompt").waitFor();
   const other = await logInAs(browser, project, served, "look");
   await other.page.getByRole("link", { name: "Mend the pump" }).first().waitFor();
   assert.equal(await other.page.getByRole("button", { name: /Say|Cancel/ }).count(), 0);

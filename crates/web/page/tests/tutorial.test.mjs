@@ -45,6 +45,7 @@ test("tutorial_answers_the_question_and_shows_the_session", async (context) => {
   await page.locator("main").getByRole("link", { name: /Mend the pump/ }).first().click();
   await page.getByRole("heading", { name: "Timeline" }).waitFor();
   await page.getByText("Iteration 1").first().waitFor();
+  await page.getByText("ann: Close the valve first.").waitFor();
   await takeImage(page, "session");
   check();
 });

@@ -23,10 +23,12 @@ test("tasks_are_added_edited_and_ordered", async (context) => {
     await page.getByRole("button", { name: "Add the task" }).click();
     await page.getByRole("heading", { name: goal, level: 1 }).waitFor();
   }
-  await page.getByLabel("Wait for another task").fill("T1");
+  project.run("task", "add", "Order the paint");
+  await page.getByLabel("Wait for other tasks").fill("T1, T3");
   await page.getByRole("button", { name: "Add", exact: true }).click();
   await page.getByRole("button", { name: "Remove the dependency on T1" }).waitFor();
-  assert.equal(project.json("task", "show", "T2")[0].openDependencies, 1);
+  await page.getByRole("button", { name: "Remove the dependency on T3" }).waitFor();
+  assert.equal(project.json("task", "show", "T2")[0].openDependencies, 2);
   await page.getByRole("button", { name: "Edit" }).click();
   await page.getByLabel("Priority").selectOption("0");
   await page.getByRole("button", { name: "Save" }).click();
@@ -40,6 +42,20 @@ test("tasks_are_added_edited_and_ordered", async (context) => {
   await page.goto(`${served.url}/tasks`);
   await page.getByLabel("Filter the tasks by goal").fill("paint");
   await page.getByText("Mend the pump").waitFor({ state: "detached" });
+  check();
+});
+
+test("notices_of_a_command_are_shown_until_closed", async (context) => {
+  const project = new Project(context);
+  project.write(".windlass/config.yaml", "task_types: {docs: {}}\n");
+  const { page, check } = await logIn(browser, await project.serve(), "/tasks");
+  await page.getByRole("button", { name: "Add a task" }).click();
+  await page.getByRole("textbox", { name: "Goal" }).fill("Mend the pump");
+  await page.getByRole("button", { name: "Add the task" }).click();
+  const notice = page.getByRole("status").getByText(/the configuration is not trusted, so the defaults apply/);
+  await notice.waitFor();
+  await page.getByRole("button", { name: "Close", exact: true }).click();
+  await notice.waitFor({ state: "detached" });
   check();
 });
 
@@ -77,6 +93,8 @@ test("session_shows_output_while_the_agent_works", async (context) => {
   project.write("go", "");
   assert.equal(await ended, 0);
   await page.getByText(/complete/).first().waitFor();
+  // The delivery has each piece with its source.
+  await page.getByText("ann: Use the new washer.").first().waitFor();
   await page.getByRole("link", { name: "Why" }).first().click();
   await page.getByRole("heading", { name: /Why pump/ }).waitFor();
   await page.getByText("tests").first().waitFor();
@@ -107,9 +125,19 @@ test("hook_is_tested_and_switched_off_but_not_trusted", async (context) => {
   await hook.getByRole("button", { name: "Test tests" }).click();
   await hook.getByRole("button", { name: /^(Run|Test)( the)?( hook| test| it)?$/ }).click();
   await hook.getByText("FAIL test_valve: the valve leaks").first().waitFor();
-  await hook.getByRole("button", { name: /(Disable|Switch off) tests/ }).click();
+  await hook.getByText("exit code 2").waitFor();
+  await hook.getByText("Blocks", { exact: true }).waitFor();
+  // The dialog says what a person has to do in a terminal before it changes anything.
+  await hook.getByRole("button", { name: "Disable tests" }).click();
+  await page.getByRole("dialog").getByText("windlass trust").waitFor();
+  assert.equal(project.read(".windlass/config.yaml"), RED_CONFIG);
+  await page.getByRole("dialog").getByRole("button", { name: "Disable", exact: true }).click();
   await page.getByText(/windlass trust/).first().waitFor();
   assert.match(project.read(".windlass/config.yaml"), /enabled: false/);
+  await hook.getByRole("button", { name: "Enable tests" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Enable", exact: true }).click();
+  await hook.getByText("A person has trusted it as it is now.").waitFor();
+  assert.equal(project.read(".windlass/config.yaml"), RED_CONFIG);
   check();
 });
 
@@ -122,6 +150,26 @@ test("plots_have_a_table_behind_them", async (context) => {
   const tables = await page.getByRole("table").count();
   assert.ok(tables >= 2, `${tables} tables`);
   await page.getByRole("cell", { name: /tests/ }).or(page.getByRole("rowheader", { name: /tests/ })).first().waitFor();
+  await page.getByText("No budget is set.").waitFor();
+  check();
+});
+
+test("budget_shows_what_an_open_session_has_left", async (context) => {
+  const config = "limits: {max_hook_retries: 0, cost: 2.5}\non_retry_limit: ask\nhooks: {stop: [{name: tests, command: exit 2}]}\n";
+  // An agent that reports its cost, but no tokens.
+  const turn = `turns:
+  - do:
+      - update: {sessionUpdate: usage_update, used: 90, size: 200, cost: {amount: 0.6, currency: USD}}
+      - promise: COMPLETE
+`;
+  const project = new Project(context, { ".windlass/config.yaml": config, "paid.yaml": turn });
+  await project.runToEnd("run", "Mend the pump", "--session", "pump", "--agent", "scripted:paid.yaml");
+  const { page, check } = await logIn(browser, await project.serve(), "/cost");
+  await page.getByText("A new session may use at most $2.50.").waitFor();
+  await page.getByRole("row", { name: /pump/ }).getByText("$0.60 of $2.50, $1.90 left").waitFor();
+  // The bars show money, because there is nothing else to show.
+  const bar = page.getByRole("region", { name: "By agent" }).locator(".bar-lower");
+  assert.equal(await bar.getAttribute("width"), "100%");
   check();
 });
 
@@ -135,6 +183,9 @@ test("log_shows_new_events_and_links_to_each_position", async (context) => {
   await page.getByText("Paint the pump").first().waitFor();
   await page.goto(`${served.url}/log/1`);
   await page.getByText("Mend the pump").first().waitFor();
+  await page.getByText("by ann").first().waitFor();
+  await page.locator("#log-1").getByText("Details").click();
+  await page.locator("#log-1").getByText('"triggeredBy": "ann"').waitFor();
   check();
 });
 

@@ -14,9 +14,10 @@ use serde_json::{Map, Value, json};
 use windlass_app::views;
 use windlass_app::web_access::ViewerRole;
 
+use crate::command_report::CommandNotices;
 use crate::error::{ErrorBody, RequestError};
 use crate::guard::AuthenticatedViewer;
-use crate::read::{MaybeViewer, ViewerInfo, require_viewer};
+use crate::read::{MaybeViewer, QuestionView, ViewerInfo, require_viewer};
 use crate::{hook_actions, stream, write};
 
 type SchemaSource = fn(&mut SchemaGenerator) -> Schema;
@@ -114,15 +115,13 @@ fn read_operations() -> Vec<ApiOperation> {
             ],
             ..read("/log", "A page of the log, its oldest event first", schema::<views::LogPage>)
         },
+        read("/log/{seq}", "An event of the log", schema::<Map<String, Value>>),
         ApiOperation {
             query: &[("after", "the position after which events are sent; the header `Last-Event-ID` wins")],
             answer: AnswerKind::Events(&[("log", schema::<views::LogEntry>), ("ready", schema::<stream::StreamReady>)]),
             ..read("/events", "The log, live", schema::<write::EmptyObject>)
         },
-        ApiOperation {
-            role: None,
-            ..read("/questions/{token}", "The question of a link", schema::<views::WaitingItem>)
-        },
+        ApiOperation { role: None, ..read("/questions/{token}", "The question of a link", schema::<QuestionView>) },
         read("/openapi.json", "This description", schema::<Map<String, Value>>),
     ]
 }
@@ -131,13 +130,14 @@ fn read_operations() -> Vec<ApiOperation> {
 fn write_operations() -> Vec<ApiOperation> {
     use ViewerRole::{Answer, Look, Manage};
     let done: SchemaSource = schema::<write::EmptyObject>;
+    let outcome: SchemaSource = schema::<write::SessionOutcome>;
     let reason: SchemaSource = schema::<write::ReasonBody>;
     vec![
-        write("/answer", Answer, "Answer a question", schema::<write::AnswerBody>, done),
-        write("/say", Answer, "Say something to the agent of a session", schema::<write::SayBody>, done),
+        write("/answer", Answer, "Answer a question", schema::<write::AnswerBody>, outcome),
+        write("/say", Answer, "Say something to the agent of a session", schema::<write::SayBody>, outcome),
         write("/changes/{id}/review", Answer, "Review a change", schema::<write::ReviewBody>, done),
         write("/changes/{id}/merge", Manage, "Merge a change", schema::<write::EmptyObject>, done),
-        write("/sessions/{name}/cancel", Manage, "Cancel a session", reason, done),
+        write("/sessions/{name}/cancel", Manage, "Cancel a session", reason, outcome),
         write("/tasks", Manage, "Add a task", schema::<write::NewTaskBody>, schema::<views::TaskSummary>),
         write("/tasks/{id}/edit", Manage, "Edit a task", schema::<write::EditTaskBody>, done),
         write("/tasks/{id}/block", Manage, "Block a task", reason, done),
@@ -169,7 +169,7 @@ fn write_operations() -> Vec<ApiOperation> {
                 Look,
                 "Answer the question of a link",
                 schema::<write::QuestionAnswerBody>,
-                done,
+                outcome,
             )
         },
     ]
@@ -196,7 +196,13 @@ impl SchemaGenerators {
 
     fn describe_operation(&mut self, operation: &ApiOperation) -> Value {
         let content = match operation.answer {
-            AnswerKind::Json(answer) => json!({"application/json": {"schema": answer(&mut self.answers)}}),
+            AnswerKind::Json(answer) => {
+                let mut schema = json!(answer(&mut self.answers));
+                if operation.body.is_some() {
+                    schema = json!({"allOf": [schema, self.answers.subschema_for::<CommandNotices>()]});
+                }
+                json!({"application/json": {"schema": schema}})
+            }
             AnswerKind::Events(messages) => {
                 let messages: Vec<Value> = messages
                     .iter()

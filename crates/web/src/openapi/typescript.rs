@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 
 const HEADER: &str = "// Generated from the types of the server by the test `page_types_match_server`. Do not edit.\n";
 
+/// The types of which the page also needs the list of values.
+const LISTED_TYPES: [&str; 4] = ["AnswerChoice", "EventType", "TaskState", "ViewerRole"];
+
 /// Writes all schemas of a description as types.
 pub fn write_types(document: &Value) -> String {
     let mut text = HEADER.to_owned();
@@ -15,10 +18,34 @@ pub fn write_types(document: &Value) -> String {
         write_comment(schema, "", &mut text);
         let _ = match schema.get("properties").and_then(Value::as_object) {
             Some(properties) => writeln!(text, "export interface {name} {}", write_fields(schema, properties)),
+            None if LISTED_TYPES.contains(&name.as_str()) => writeln!(text, "{}", write_listed_type(name, schema)),
             None => writeln!(text, "export type {name} = {};", write_type(schema)),
         };
     }
     text
+}
+
+/// Writes a union of names as a constant with all names, and its type.
+fn write_listed_type(name: &str, schema: &Value) -> String {
+    let mut constant = String::new();
+    for (at, c) in name.char_indices() {
+        if at > 0 && c.is_ascii_uppercase() {
+            constant.push('_');
+        }
+        constant.push(c.to_ascii_uppercase());
+    }
+    let names = write_type(schema).replace(" | ", ", ");
+    let meanings = write_meanings(&constant, name, schema).unwrap_or_default();
+    let list = format!("export const {constant}S = [{names}] as const;");
+    format!("{list}\nexport type {name} = (typeof {constant}S)[number];{meanings}")
+}
+
+/// Writes a constant with the meaning of each name of a union, if all of them have one.
+fn write_meanings(constant: &str, name: &str, schema: &Value) -> Option<String> {
+    let choices = schema.get("oneOf")?.as_array()?.iter();
+    let lines = choices.map(|choice| Some(format!("  {}: {},\n", choice.get("const")?, choice.get("description")?)));
+    let lines: String = lines.collect::<Option<_>>()?;
+    Some(format!("\nexport const {constant}_MEANINGS: Record<{name}, string> = {{\n{lines}}};"))
 }
 
 fn write_comment(schema: &Value, indent: &str, text: &mut String) {

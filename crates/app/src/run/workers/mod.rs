@@ -156,7 +156,7 @@ impl<'a> WorkerPool<'a> {
             .store
             .begin_snapshot()
             .map_err(hints::store_failure)?
-            .all_sessions()
+            .open_sessions()
             .map_err(hints::store_failure)?;
         if !settings.workspace_mode.is_in_place() {
             clean_up_tasks(opened, &settings.config, (&owner_locks[0], control))?;
@@ -217,7 +217,7 @@ impl<'a> WorkerPool<'a> {
         let (project, trust, front_end) = (project.clone(), self.settings.trust, front_end.clone());
         let store = store_records::open_store(&project, Lifetime::Service, trust)
             .inspect_err(|_| self.scheduler.close_for_new_jobs())?;
-        Ok(OpenedProject { project, store, trust, front_end, person: None })
+        Ok(OpenedProject::new(project, store, trust, front_end))
     }
 
     fn create_worker<'w>(

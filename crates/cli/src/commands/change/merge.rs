@@ -15,7 +15,7 @@ use crate::output::{CommandResult, Output, TextTone};
   windlass change merge T3 --no-check          run no checks after a rebase
 
 A change on a forge is merged there. Otherwise git merges it: into the branch of the remote if there is one, \
-else into the local branch. A clean tree that has this branch checked out is updated too. If the base has \
+which is pushed, else into the local branch. A clean tree that has this branch checked out is updated too. If the base has \
 moved, the work is rebased first, and the commands and `run_tests` of `stop` and the checks of `before_submit` \
 run again. These checks need a trusted configuration (`windlass trust`, or --trust for this command only).")]
 pub struct Args {

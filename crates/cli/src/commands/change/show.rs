@@ -1,6 +1,7 @@
 //! `windlass change show`: shows a change as git knows it. It fetches nothing and writes nothing.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::json;
 use windlass_app::changes::{ChangeContents, ChangeRecord};
@@ -121,8 +122,12 @@ fn write_change_page(
 
 /// Writes a line per file with its counts, and the totals.
 fn write_diff_stat(page: &mut String, files: &[FileChange], out: &Output) -> std::fmt::Result {
-    let names: Vec<String> =
-        files.iter().map(|file| text::clean_line(&file.path.to_string_lossy()).into_owned()).collect();
+    let shown = |path: &Path| text::clean_line(&path.to_string_lossy()).into_owned();
+    let name = |file: &FileChange| match &file.old_path {
+        Some(old) => format!("{} → {}", shown(old), shown(&file.path)),
+        None => shown(&file.path),
+    };
+    let names: Vec<String> = files.iter().map(name).collect();
     let width = names.iter().map(|name| text::display_width(name)).max().unwrap_or(0);
     let most = files.iter().map(|file| file.added + file.removed).max().unwrap_or(0);
     for (file, name) in files.iter().zip(&names) {
@@ -165,7 +170,10 @@ fn change_view_to_json(change: &ChangeRecord, seen: &ChangeContents) -> serde_js
     told["changed"] = seen
         .files
         .iter()
-        .map(|file| json!({"path": file.path.to_string_lossy(), "added": file.added, "removed": file.removed}))
+        .map(|file| {
+            let old = file.old_path.as_ref().map(|path| path.to_string_lossy());
+            json!({"path": file.path.to_string_lossy(), "oldPath": old, "added": file.added, "removed": file.removed})
+        })
         .collect();
     told["diff"] = json!(seen.diff.text);
     told["diffCut"] = json!(seen.diff.cut);

@@ -4,6 +4,7 @@ mod invite;
 mod qr_code;
 mod question;
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -107,11 +108,20 @@ pub fn run_serve(context: &CommandContext, args: Args, out: &mut Output) -> Resu
         out.print_line("for others, and later: windlass serve invite NAME; Ctrl-C ends the server")?;
         out.flush()?;
     }
-    if args.open
-        && let Err(error) = open_in_browser(&login)
-    {
-        MessageWriter::new().print_warning(&format!("cannot open a browser: {error}"));
+    if args.open {
+        open_login_page(&login);
     }
     server.serve_page()?;
     Ok(received.first_signal().map_or(0, |signal| 128 + u8::try_from(signal).unwrap_or(2)))
+}
+
+/// Opens the link to the login in the browser, or shows it again.
+fn open_login_page(login: &str) {
+    let warn = |login: &str, error: &io::Error| {
+        MessageWriter::new().print_warning(&format!("no browser could be started: {error}; open {login}"));
+    };
+    let shown = login.to_owned();
+    if let Err(error) = open_in_browser(login.to_owned(), move |error| warn(&shown, &error)) {
+        warn(login, &error);
+    }
 }

@@ -1,12 +1,8 @@
 //! `windlass session cancel`: ends a session in order.
 
 use serde_json::json;
-use windlass_app::caller::CallerContext;
 use windlass_app::context::CommandContext;
-use windlass_app::execution;
-use windlass_app::person::ConcernedSessions;
-use windlass_app::session_view::SessionView;
-use windlass_engine::{Authority, Command};
+use windlass_app::session_commands::cancel_session;
 
 use crate::output::{CommandResult, Output, TextTone};
 
@@ -30,20 +26,11 @@ pub struct Args {
 pub fn run_session_cancel(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
     let mut opened = context.open_project()?;
     let session = opened.find_referenced_session(&args.session)?;
-    let inside = CallerContext::detect_for_person(&opened, ConcernedSessions::Named(&session.name))?;
-    let command = Command::CancelSession { name: session.name.clone(), reason: args.reason.clone() };
-    execution::execute_with_caller(&mut opened, inside, &command, Authority::Person)?;
-    // The command is in the log before the owner is nudged, because the owner reads it there.
-    let woken = windlass_process::wake_owner(&opened.project.owner_directory(), session.owner.as_str());
-    let seen = SessionView::from_session(&opened, opened.require_session(&session.name)?);
+    let report = cancel_session(&mut opened, &session, args.reason.clone())?;
     if out.is_json() {
-        return out.print_json(&json!({"session": session.name, "state": seen.state_name(), "woken": woken}));
+        let state = report.view.state_name();
+        return out.print_json(&json!({"session": session.name, "state": state, "woken": report.woken}));
     }
-    let what = match (seen.session.is_over(), seen.alive, woken) {
-        (true, ..) => "has ended",
-        (false, true, true) => "is being ended",
-        (false, true, false) => "ends after its current step",
-        (false, false, _) => "has to end, but no process runs it: `windlass doctor --settle` ends it",
-    };
-    out.print_line(format_args!("{} {}", out.paint(TextTone::Strong, &session.name), out.paint(TextTone::Plain, what)))
+    let name = out.paint(TextTone::Strong, &session.name);
+    out.print_line(format_args!("{name} {}", report.describe_end()))
 }

@@ -1,13 +1,12 @@
 //! `windlass session list`: prints sessions, newest first.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 
 use serde_json::json;
 use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::session_view::SessionView;
 use windlass_app::{Failure, hints};
-use windlass_engine::{EventRecord, EventType, SessionName, WorkSource};
-use windlass_store::EventFilter;
+use windlass_engine::{Session, WorkSource};
 use windlass_text as text;
 
 use crate::output::{CommandResult, Output, TextTone};
@@ -28,16 +27,12 @@ pub struct Args {
     limit: usize,
 }
 
-/// The number of session starts read at a time.
-const STARTS_PER_PAGE: usize = 64;
-
 /// The goal that is shown for a session that works on the graph.
 const GRAPH_GOAL: &str = "among the tasks of the graph";
 
 /// A row of the list.
 struct ListedSession {
     seen: SessionView,
-    started: EventRecord,
     /// The goal, unless the session works on the graph.
     goal: Option<String>,
 }
@@ -67,7 +62,7 @@ pub fn run_session_list(context: &CommandContext, args: &Args, out: &mut Output)
 fn print_session(listed: &ListedSession, names: usize, state: &str, out: &mut Output) -> CommandResult {
     let session = &listed.seen.session;
     let name = out.paint(TextTone::Strong, text::pad_to_width(session.name.as_str(), names)).to_string();
-    let at = show::format_short_moment(listed.started.envelope.timestamp, out);
+    let at = show::format_short_moment(session.started_at, out);
     let iteration = format!("iteration {:>2}", session.iteration);
     out.print_line(format_args!("{name}  {state}  {iteration}  {}", out.paint(TextTone::Faint, at)))?;
     let task = session.task.map(|task| format!("{task} ")).unwrap_or_default();
@@ -77,44 +72,33 @@ fn print_session(listed: &ListedSession, names: usize, state: &str, out: &mut Ou
     out.print_line(format_args!("  {}", out.paint(TextTone::Faint, told)))
 }
 
-/// Collects sessions, newest first, and returns whether ended ones were left out.
+/// Collects the open sessions and the newest ended ones, newest first, and returns whether ended ones were left out.
 fn collect_sessions(opened: &OpenedProject, most: usize) -> Result<(Vec<ListedSession>, bool), Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
-    let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
-    let mut open = sessions.iter().filter(|session| !session.is_over()).count();
-    let mut rows: BTreeMap<SessionName, _> =
-        sessions.into_iter().map(|session| (session.name.clone(), session)).collect();
-    let (mut listed, mut left) = (Vec::new(), most);
-    let filter = EventFilter { types: vec![EventType::SessionStarted], ..EventFilter::default() };
-    let mut before = None;
-    // The log has no index of types, so reading stops at the last session that is shown.
-    while !rows.is_empty() && (left > 0 || open > 0) {
-        let page = opened.store.read_events_back(&filter, before, STARTS_PER_PAGE).map_err(hints::store_failure)?;
-        let Some(oldest) = page.last() else { break };
-        before = Some(oldest.seq);
-        for started in page {
-            let Some(session) = started.envelope.session.as_ref().and_then(|name| rows.remove(name)) else { continue };
-            match session.is_over() {
-                true if left == 0 => {
-                    rows.insert(session.name.clone(), session);
-                    continue;
-                }
-                true => left -= 1,
-                false => open -= 1,
-            }
-            let given = session.task.filter(|_| session.work == WorkSource::Given);
-            let goal = match (&session.goal, given) {
-                (None, Some(id)) => Some(opened.require_task(id)?.goal),
-                (goal, _) => goal.clone(),
-            };
-            listed.push(ListedSession { seen: SessionView::from_session(opened, session), started, goal });
-        }
+    let mut sessions = snapshot.open_sessions().map_err(hints::store_failure)?;
+    let newest = most.saturating_add(sessions.len()).saturating_add(1);
+    let mut ended = snapshot.newest_sessions(newest).map_err(hints::store_failure)?;
+    ended.retain(Session::is_over);
+    let has_more = ended.len() > most;
+    sessions.extend(ended.into_iter().take(most));
+    sessions.sort_by_key(|session| Reverse(session.started));
+    let listed = sessions.into_iter().map(|session| ListedSession::from_session(opened, session));
+    Ok((listed.collect::<Result<_, Failure>>()?, has_more))
+}
+
+impl ListedSession {
+    fn from_session(opened: &OpenedProject, session: Session) -> Result<Self, Failure> {
+        let given = session.task.filter(|_| session.work == WorkSource::Given);
+        let goal = match (&session.goal, given) {
+            (None, Some(id)) => Some(opened.require_task(id)?.goal),
+            (goal, _) => goal.clone(),
+        };
+        Ok(Self { seen: SessionView::from_session(opened, session), goal })
     }
-    Ok((listed, !rows.is_empty()))
 }
 
 fn listed_session_to_json(listed: &ListedSession) -> serde_json::Value {
-    let ListedSession { seen, started, .. } = listed;
+    let ListedSession { seen, .. } = listed;
     let session = &seen.session;
     json!({
         "session": session.name,
@@ -125,7 +109,7 @@ fn listed_session_to_json(listed: &ListedSession) -> serde_json::Value {
         "agent": session.agent,
         "task": session.task,
         "goal": session.goal,
-        "startedAt": started.envelope.timestamp,
+        "startedAt": session.started_at,
         "owner": session.owner,
         "ownerAlive": seen.alive,
     })

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_app::context::{CommandContext, OpenedProject};
-use windlass_app::hook_runs::read_recorded_output;
+use windlass_app::hook_runs::{find_turn_record, read_recorded_output};
 use windlass_app::live_output::LiveOutputReader;
 use windlass_app::next_step::answer_gate_step;
 use windlass_app::resume_command::ResumeCommand;
@@ -245,7 +245,11 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEnt
         Event::SessionEnded(_) => entry("session", TextTone::Strong, format!("ended, {}", summary())),
         Event::IterationStarted(started) => entry("", TextTone::Strong, format!("iteration {}", started.run.iteration)),
         Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => {
-            entry("agent", TextTone::Warning, "interrupted".to_owned())
+            // The record has the output up to the interruption.
+            let file = find_turn_record(record);
+            let text = read_recorded_output(file.as_deref(), records);
+            let what = entry("agent", TextTone::Warning, "interrupted".to_owned());
+            SessionLogEntry { record: file.filter(|_| text.is_some()), text, ..what }
         }
         Event::TurnStarted(_) => entry("agent", TextTone::Name, format!("turn started, {}", summary())),
         Event::TurnFinished(finished) => {

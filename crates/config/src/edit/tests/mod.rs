@@ -20,12 +20,15 @@ fn toggle_hook(text: &str, name: &str) -> Result<String, EditObstacle> {
     set_hook_field(&config, index, field).map(|edited| edited.text().to_string())
 }
 
-/// Checks that toggling a hook replaces `old` by `new` in the text, and that later toggles change only the value.
+/// Checks that toggling a hook replaces `old` by `new` in the text, and that toggling it back restores a text without the field.
 #[track_caller]
 fn check_toggle(text: &str, name: &str, old: &str, new: &str) {
     let edited = toggle_hook(text, name).unwrap_or_else(|obstacle| panic!("{obstacle}\n{text}"));
     assert_eq!(edited, text.replacen(old, new, 1), "\n{edited}");
     let back = toggle_hook(&edited, name).expect("the field is there");
+    if !text.contains("enabled:") {
+        assert_eq!(back, text);
+    }
     assert_eq!(toggle_hook(&back, name), Ok(edited));
 }
 
@@ -33,9 +36,19 @@ fn check_toggle(text: &str, name: &str, old: &str, new: &str) {
 fn present_field_gets_new_value() {
     let text = "hooks:\n  stop:\n    - command: x\n      enabled: true   # for now\n      timeout: 3\n";
     check_toggle(text, "stop[0]", "true", "false");
-    check_toggle("hooks: {stop: [{enabled: false, command: x}]}\n", "stop[0]", "false", "true");
+    check_toggle("hooks: {stop: [{enabled: false, command: x}]}\n", "stop[0]", "enabled: false, ", "");
+    check_toggle("hooks: {stop: [{command: x, enabled: false}]}\n", "stop[0]", "false", "true");
     check_toggle("hooks: {stop: [{command: x, enabled: ~}]}\n", "stop[0]", "~", "false");
     check_toggle("hooks:\n  stop:\n  - {\"command\": \"x\", \"enabled\":false}", "stop[0]", "false", "true");
+}
+
+#[test]
+fn enabled_hook_loses_field_unless_it_has_comment() {
+    let text = "hooks:\n  stop:\n    - command: x\n      enabled: false\n\n      # why\n      timeout: 3\n";
+    check_toggle(text, "stop[0]", "\n      enabled: false", "");
+    let text = "hooks:\n  stop:\n    - command: x\n      enabled: false   # it is slow\n      timeout: 3\n";
+    check_toggle(text, "stop[0]", "false", "true");
+    check_toggle("hooks:\n  stop:\n    - enabled: false\n      # slow\n      command: x\n", "stop[0]", "false", "true");
 }
 
 #[test]

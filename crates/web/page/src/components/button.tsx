@@ -48,6 +48,8 @@ export function Button({ children, kind = "plain", type = "button", isBusy = fal
 
 interface ConfirmButtonProps {
   children: ComponentChildren;
+  /** The name of the button for readers of the screen, where several say the same. */
+  label?: string;
   question: string;
   confirmLabel: string;
   kind?: ButtonKind;
@@ -57,7 +59,7 @@ interface ConfirmButtonProps {
 }
 
 /** A button that asks before it acts. An error stays in the dialog. */
-export function ConfirmButton({ children, question, confirmLabel, kind = "plain", onConfirm, details }: ConfirmButtonProps) {
+export function ConfirmButton({ children, label, question, confirmLabel, kind = "plain", onConfirm, details }: ConfirmButtonProps) {
   const [isOpen, setIsOpen] = useState(false);
   const [isBusy, setIsBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
@@ -80,7 +82,7 @@ export function ConfirmButton({ children, question, confirmLabel, kind = "plain"
   };
   return (
     <>
-      <Button kind={kind} isBusy={isBusy} onClick={() => setIsOpen(true)}>
+      <Button kind={kind} label={label} isBusy={isBusy} onClick={() => setIsOpen(true)}>
         {children}
       </Button>
       <Dialog title={question} isOpen={isOpen} onClose={close}>

@@ -2,7 +2,7 @@
 
 import type { CheckResult } from "../api_types";
 import { spellOut } from "../formats";
-import { Badge, EmptyState, OutputBlock, Panel, SeqLink } from "./index";
+import { BacktickText, Badge, EmptyState, OutputBlock, Panel, SeqLink } from "./index";
 import { VisibleText } from "./visible_text";
 
 const GATE_TITLES: Record<string, string> = {
@@ -77,7 +77,7 @@ function CheckItem({ check }: { check: CheckResult }) {
       <div class="check-details">
         {check.message !== null && (
           <p class="wrap">
-            <VisibleText text={check.message} />
+            <BacktickText text={check.message} />
           </p>
         )}
         <OutputBlock lines={lines} label={`Output of ${check.hook}`} maxLines={20} />

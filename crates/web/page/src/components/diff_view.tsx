@@ -7,7 +7,7 @@ import { formatCount, pluralize } from "../formats";
 import { DiffTable } from "./diff_lines";
 import { Button } from "./index";
 import type { ReviewDraft } from "./review_draft";
-import { VisibleText } from "./visible_text";
+import { VisibleName } from "./visible_text";
 
 /** The changed lines that are open at first. */
 const OPEN_LINES = 600;
@@ -130,6 +130,19 @@ function LineCounts({ added, removed }: { added: number; removed: number }): JSX
   );
 }
 
+/** The name of a file, after the former name of a renamed one. */
+function FileName({ file }: { file: FileDiff }): JSX.Element {
+  if (file.oldPath === null) return <FilePath path={file.path} />;
+  return (
+    <>
+      <FilePath path={file.oldPath} />
+      <span aria-hidden="true"> → </span>
+      <span class="visually-hidden"> is now </span>
+      <FilePath path={file.path} />
+    </>
+  );
+}
+
 function FilePath({ path }: { path: string }): JSX.Element {
   const end = path.lastIndexOf("/") + 1;
   return (
@@ -140,12 +153,12 @@ function FilePath({ path }: { path: string }): JSX.Element {
           .split(/(?<=\/)/)
           .map((directory, index) => (
             <Fragment key={index}>
-              <VisibleText text={directory} />
+              <VisibleName text={directory} />
               <wbr />
             </Fragment>
           ))}
       </span>
-      <VisibleText text={path.slice(end)} />
+      <VisibleName text={path.slice(end)} />
     </bdi>
   );
 }
@@ -164,7 +177,7 @@ function FileList({ files, onSelect }: FileListProps): JSX.Element {
         {shown.map((file, index) => (
           <li key={file.path}>
             <button type="button" onClick={() => onSelect(index)}>
-              <FilePath path={file.path} />
+              <FileName file={file} />
               {file.status !== "modified" && <span class={`file-status tone-${STATUS_TONES[file.status]}`}>{STATUS_NAMES[file.status]}</span>}
               <LineCounts added={file.added} removed={file.removed} />
             </button>
@@ -197,7 +210,7 @@ function DiffFile({ id, file, isOpen, onToggle, command, draft }: DiffFileProps)
         <button type="button" id={id} aria-expanded={isOpen} onClick={onToggle}>
           <span class="fold-arrow" aria-hidden="true" />
           <span class="file-title">
-            <FilePath path={file.path} />
+            <FileName file={file} />
             <span class={`file-status tone-${STATUS_TONES[file.status]}`}>{STATUS_NAMES[file.status]}</span>
             {comments > 0 && <span class="comment-count">{pluralize(comments, "comment")}</span>}
           </span>

@@ -1,7 +1,8 @@
-// The names of all event types, for the filter of the log.
+// The types of events by subject, for the filter of the log.
 
-/** Every type of the log, by subject. */
-export const EVENT_TYPES: readonly { subject: string; types: readonly string[] }[] = [
+import { EVENT_TYPES, type EventType } from "../api_types";
+
+const GROUPS: { subject: string; types: EventType[] }[] = [
   {
     subject: "Tasks",
     types: [
@@ -109,3 +110,10 @@ export const EVENT_TYPES: readonly { subject: string; types: readonly string[] }
     ],
   },
 ];
+
+const grouped = new Set(GROUPS.flatMap(({ types }) => types));
+const others = EVENT_TYPES.filter((type) => !grouped.has(type));
+
+/** Every type of the log, by subject. */
+export const EVENT_GROUPS: readonly { subject: string; types: readonly string[] }[] =
+  others.length === 0 ? GROUPS : [...GROUPS, { subject: "Others", types: others }];

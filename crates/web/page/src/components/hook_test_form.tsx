@@ -4,8 +4,9 @@ import { useState } from "preact/hooks";
 
 import { ApiError, pathSegment, postJson, toApiError } from "../api_client";
 import type { HookSummary, HookTestReport, TextTone } from "../api_types";
-import { spellOut } from "../formats";
+import { formatDuration, spellOut } from "../formats";
 import { Badge, BacktickText, Button, ErrorNotice, OutputBlock } from "./index";
+import { VisibleText } from "./visible_text";
 
 const OUTCOME_TONES: Record<string, TextTone> = {
   success: "good",
@@ -34,7 +35,7 @@ export function HookTestForm({ hook, onClose }: HookTestFormProps) {
     setError(null);
     setReport(null);
     try {
-      const body = { point: hook.point, ...parsePayload(text) };
+      const body = { point: hook.point, ...buildPayload(text, hook) };
       setReport(await postJson<HookTestReport>(`/api/hooks/${pathSegment(hook.name)}/test`, body));
     } catch (thrown) {
       setError(toApiError(thrown));
@@ -68,9 +69,10 @@ export function HookTestForm({ hook, onClose }: HookTestFormProps) {
   );
 }
 
-/** Parses the text of the form. The server gets no payload if there is none. */
-function parsePayload(text: string): { payload?: unknown } {
-  if (text.trim() === "") return {};
+/** Parses the text of the form. The server gets no payload if there is none. A hook of an agent runs only while that agent works. */
+function buildPayload(text: string, hook: HookSummary): { payload?: unknown } {
+  const scope = hook.agent === null ? {} : { agent: hook.agent, agent_name: hook.agent };
+  if (text.trim() === "") return hook.agent === null ? {} : { payload: scope };
   let payload: unknown;
   try {
     payload = JSON.parse(text);
@@ -84,7 +86,7 @@ function parsePayload(text: string): { payload?: unknown } {
   if (typeof payload !== "object" || payload === null || Array.isArray(payload)) {
     throw new ApiError("the payload is not a JSON object", { status: 0, hint: 'write it as `{"iteration": 1}`' });
   }
-  return { payload };
+  return { payload: { ...scope, ...payload } };
 }
 
 function TestReport({ hook, report }: { hook: HookSummary; report: HookTestReport }) {
@@ -92,14 +94,31 @@ function TestReport({ hook, report }: { hook: HookSummary; report: HookTestRepor
     <div class="stack hook-report">
       <div class="row">
         {report.outcome !== null && <Badge tone={OUTCOME_TONES[report.outcome] ?? "plain"}>{spellOut(report.outcome)}</Badge>}
-        {report.skipReason !== null && <span>The hook would not run: {report.skipReason}</span>}
-        {report.message !== null && <span>{report.message}</span>}
+        {report.durationMs !== null && <span class="muted">took {formatDuration(report.durationMs)}</span>}
+        {report.exitCode !== null && <span class="muted">exit code {report.exitCode}</span>}
+        {report.skipReason !== null && (
+          <span>
+            The hook would not run: <VisibleText text={report.skipReason} />
+          </span>
+        )}
+        {report.message !== null && (
+          <span>
+            <BacktickText text={report.message} />
+          </span>
+        )}
       </div>
       {report.command !== null && (
         <p class="mono hook-effect">
           <span class="visually-hidden">Command: </span>
-          {report.command}
+          <VisibleText text={report.command} />
         </p>
+      )}
+      {report.output === "" && <p class="muted">The program wrote nothing.</p>}
+      {report.output && (
+        <div>
+          <h4>Output</h4>
+          <OutputBlock lines={report.output.split("\n")} label={`Output of ${hook.name}`} />
+        </div>
       )}
       {report.feedback !== null && (
         <div>

@@ -7,9 +7,8 @@
 import { batch, computed, signal } from "@preact/signals";
 
 import { type ApiError, getJson, toApiError } from "../api_client";
-import type { LogEntry, LogPage } from "../api_types";
+import { EVENT_TYPES, type LogEntry, type LogPage } from "../api_types";
 import { reloads, restores, subscribeToLog } from "../event_stream";
-import { EVENT_TYPES } from "./event_types";
 
 const PAGE_SIZE = 100;
 /** The positions after a linked one that are loaded with it. */
@@ -23,7 +22,7 @@ const MAX_ENTRIES = 2000;
 /** New events are drawn together at most this often, in milliseconds. */
 const FLUSH_INTERVAL = 150;
 
-const KNOWN_TYPES = new Set(EVENT_TYPES.flatMap((group) => group.types));
+const KNOWN_TYPES: ReadonlySet<string> = new Set(EVENT_TYPES);
 
 /** Which events the screen shows. */
 export interface LogFilter {

@@ -1,15 +1,19 @@
 // The rows of the log, newest first, under the day on which they happened.
 
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 
 import type { LogEntry } from "../api_types";
+import { useLiveView } from "../event_stream";
 import { formatExactTime } from "../formats";
 import { Link } from "../router";
-import { SessionLink, TaskLink, ToneShape } from "./index";
-import { VisibleText } from "./visible_text";
+import { BacktickText, OutputBlock, SessionLink, TaskLink, ToneShape, ViewContent } from "./index";
+import { spellInvisible, VisibleText } from "./visible_text";
 
 /** The characters of a summary that are shown at first. */
 const SHORT_SUMMARY_LENGTH = 200;
+/** The lines of an event's JSON that are shown at first. */
+const SHORT_EVENT_LINES = 40;
 const DAY_LENGTH = "2026-11-19".length;
 
 interface LogRowsProps {
@@ -68,32 +72,75 @@ function LogRow({ entry, isLinked, search }: { entry: LogEntry; isLinked: boolea
       <span class={`log-type tone-${entry.tone}`}>
         <ToneShape tone={entry.tone} />
         <code>
-          <VisibleText text={entry.type} />
+          <TypeName name={entry.type} />
         </code>
       </span>
       <span class="log-subject">
         {entry.task !== null && <TaskLink id={entry.task} />}
         {entry.session !== null && <SessionLink name={entry.session} />}
         {entry.iteration !== null && <span class="muted">it. {entry.iteration}</span>}
-      </span>
-      <span class="log-summary">
-        {entry.depth > 0 && (
-          <span class="label" title="How many hooks and actions stand between the event and a command">
-            depth {entry.depth}
+        {entry.triggeredBy !== "" && (
+          <span class="log-person muted" title={`The command of ${spellInvisible(entry.triggeredBy)} led to the event`}>
+            by <VisibleText text={entry.triggeredBy} />
           </span>
-        )}{" "}
-        <LogSummary text={entry.summary} />
+        )}
       </span>
+      <div class="log-summary">
+        <span class="log-text">
+          {entry.depth > 0 && (
+            <span class="label" title="How many hooks and actions stand between the event and a command">
+              depth {entry.depth}
+            </span>
+          )}{" "}
+          <LogSummary text={entry.summary} />
+        </span>
+        <LogDetails seq={entry.seq} />
+      </div>
     </li>
+  );
+}
+
+/** The type of an event, which a narrow column breaks between its words. */
+function TypeName({ name }: { name: string }) {
+  return (
+    <>
+      {name.split(/(?<=_)/).map((word, index) => (
+        <Fragment key={index}>
+          <VisibleText text={word} />
+          <wbr />
+        </Fragment>
+      ))}
+    </>
+  );
+}
+
+/** The whole event, which is loaded when the reader opens it. */
+function LogDetails({ seq }: { seq: number }) {
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <details class="log-details" onToggle={(event) => setIsOpen(event.currentTarget.open)}>
+      <summary aria-label={`Details of event ${seq}`}>Details</summary>
+      {isOpen && <EventJson seq={seq} />}
+    </details>
+  );
+}
+
+function EventJson({ seq }: { seq: number }) {
+  // An event of the log never changes.
+  const view = useLiveView<Record<string, unknown>>(`/api/log/${seq}`, () => false);
+  return (
+    <ViewContent view={view}>
+      {(event) => <OutputBlock lines={JSON.stringify(event, null, 2).split("\n")} label={`Event ${seq} as JSON`} maxLines={SHORT_EVENT_LINES} />}
+    </ViewContent>
   );
 }
 
 function LogSummary({ text }: { text: string }) {
   const [showsAll, setShowsAll] = useState(false);
-  if (showsAll || text.length <= SHORT_SUMMARY_LENGTH) return <VisibleText text={text} />;
+  if (showsAll || text.length <= SHORT_SUMMARY_LENGTH) return <BacktickText text={text} />;
   return (
     <>
-      <VisibleText text={text.slice(0, SHORT_SUMMARY_LENGTH)} />…{" "}
+      <BacktickText text={text.slice(0, SHORT_SUMMARY_LENGTH)} />…{" "}
       <button type="button" class="text-button" onClick={() => setShowsAll(true)}>
         more
       </button>

@@ -24,11 +24,11 @@ export function ErrorNotice({ error, onRetry }: { error: ApiError | null; onRetr
       <ToneShape tone="bad" />
       <div class="notice-text">
         <p class="notice-title">
-          <VisibleText text={error.message} />
+          <BacktickText text={error.message} />
         </p>
         {error.causes !== null && (
           <p class="wrap">
-            <VisibleText text={error.causes} />
+            <BacktickText text={error.causes} />
           </p>
         )}
         {error.hint !== null && (
@@ -56,12 +56,13 @@ export function WarningNotice({ children }: { children: ComponentChildren }) {
   );
 }
 
+/** A part of a line between two backticks that stand alone. */
+const CODE_SPAN = /(?<!`)`([^`\n]+)`(?!`)/;
+
 /** Shows the parts of a text between backticks as code. */
 export function BacktickText({ text }: { text: string }) {
-  const parts = text.split("`");
-  // An odd number of backticks is no markup.
-  if (parts.length % 2 === 0) return <VisibleText text={text} />;
-  const shown = parts.map((part, index) => {
+  // The parts at odd places are those of the group.
+  const shown = text.split(CODE_SPAN).map((part, index) => {
     const visible = <VisibleText key={index} text={part} />;
     return index % 2 === 1 ? <code key={index}>{visible}</code> : visible;
   });

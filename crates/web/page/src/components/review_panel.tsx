@@ -1,49 +1,75 @@
 // What a person decides about a change: send it back with comments, approve, reject or merge it.
 
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type ApiError, pathSegment, postJson, toApiError } from "../api_client";
 import type { ChangeDetails, ReviewBody, ReviewVerdict } from "../api_types";
 import { pluralize } from "../formats";
+import { Link } from "../router";
 import { mayAnswer, mayManage } from "../viewer";
 import { Button, ConfirmButton, ErrorNotice, Panel } from "./index";
 import { type DraftComment, lineKey, type ReviewDraft } from "./review_draft";
+import { spellInvisible, VisibleName } from "./visible_text";
 
-interface ReviewPanelProps {
+interface ReviewFormProps {
   details: ChangeDetails;
   draft: ReviewDraft;
   onDone: (message: string) => void;
 }
 
-export function ReviewPanel({ details, draft, onDone }: ReviewPanelProps) {
-  const { change } = details;
-  const comments = draft.comments.value;
-  if (change.state !== "open") {
-    return (
-      <Panel title="Review" class="review-panel">
-        <p class="muted">The change is {change.state}. There is nothing to decide any more.</p>
-      </Panel>
-    );
-  }
-  if (!mayAnswer()) {
-    return (
-      <Panel title="Review" class="review-panel">
-        <p class="muted">Your login may look at changes, but not review them.</p>
-      </Panel>
-    );
-  }
+interface ReviewPanelProps extends ReviewFormProps {
+  /** What the person has decided; empty before that. */
+  outcome: string;
+}
+
+export function ReviewPanel({ outcome, ...props }: ReviewPanelProps) {
+  const { change } = props.details;
+  const isOpen = change.state === "open" && mayAnswer();
   return (
     <Panel title="Review" class="review-panel">
       <div class="stack">
-        {comments.length === 0 ? (
-          <p class="muted">Choose a line of the diff to comment on it. The agent gets all comments together.</p>
-        ) : (
-          <CommentList comments={comments} details={details} draft={draft} />
-        )}
-        <SendBackForm details={details} draft={draft} onDone={onDone} />
-        <Decisions details={details} draft={draft} onDone={onDone} />
+        {isOpen ? <CommentForm {...props} /> : <p class="muted">{describeClosedReview(change.state)}</p>}
+        <ReviewOutcome outcome={outcome} task={change.task} />
+        {isOpen && <Decisions {...props} />}
       </div>
     </Panel>
+  );
+}
+
+function describeClosedReview(state: string): string {
+  if (state !== "open") return `The change is ${state}. There is nothing to decide any more.`;
+  return "Your login may look at changes, but not review them.";
+}
+
+/** Says what has happened, between the buttons that lead to it. */
+function ReviewOutcome({ outcome, task }: { outcome: string; task: string }) {
+  const element = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // The comments above have gone, so the button may stand elsewhere.
+    if (outcome !== "") element.current?.scrollIntoView({ block: "nearest" });
+  }, [outcome]);
+  return (
+    <div ref={element} role="status" class="review-outcome">
+      {outcome !== "" && (
+        <p class="notice notice-good">
+          {outcome} <Link to={`/tasks/${pathSegment(task)}`}>Follow {task}</Link>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function CommentForm(props: ReviewFormProps) {
+  const comments = props.draft.comments.value;
+  return (
+    <>
+      {comments.length === 0 ? (
+        <p class="muted">Choose a line of the diff to comment on it. The agent gets all comments together.</p>
+      ) : (
+        <CommentList comments={comments} details={props.details} draft={props.draft} />
+      )}
+      <SendBackForm {...props} />
+    </>
   );
 }
 
@@ -60,13 +86,13 @@ function CommentList({ comments, details, draft }: CommentListProps) {
         <li key={lineKey(comment)}>
           <div class="comment-place">
             <code>
-              {comment.path}:{comment.line}
+              <VisibleName text={comment.path} />:{comment.line}
             </code>
             {comment.side === "old" && <span class="muted"> removed line</span>}
             {!isLinePresent(details, comment) && <span class="tone-warning"> the line has changed since</span>}
           </div>
           <p class="comment-text">{comment.text.value || <span class="muted">no text yet</span>}</p>
-          <Button kind="quiet" class="small-button" label={`Delete the comment on ${comment.path}:${comment.line}`} onClick={() => draft.removeComment(comment)}>
+          <Button kind="quiet" class="small-button" label={`Delete the comment on ${spellInvisible(comment.path)}:${comment.line}`} onClick={() => draft.removeComment(comment)}>
             Delete
           </Button>
         </li>
@@ -92,7 +118,7 @@ function sendReview(details: ChangeDetails, draft: ReviewDraft, verdict: ReviewV
   return postJson(`/api/changes/${pathSegment(details.change.task)}/review`, body);
 }
 
-function SendBackForm({ details, draft, onDone }: ReviewPanelProps) {
+function SendBackForm({ details, draft, onDone }: ReviewFormProps) {
   const [error, setError] = useState<ApiError | null>(null);
   const [isBusy, setIsBusy] = useState(false);
   const count = draft.listWrittenComments().length;
@@ -132,7 +158,7 @@ function SendBackForm({ details, draft, onDone }: ReviewPanelProps) {
   );
 }
 
-function Decisions({ details, draft, onDone }: ReviewPanelProps) {
+function Decisions({ details, draft, onDone }: ReviewFormProps) {
   const { change, answers, canMerge } = details;
   const task = pathSegment(change.task);
   const unsent = draft.listWrittenComments().length;
@@ -159,6 +185,7 @@ function Decisions({ details, draft, onDone }: ReviewPanelProps) {
           details={
             <p>
               The checks before a merge run first, which can take a while.
+              {details.mergeRemote !== null && change.url === null && ` Windlass then pushes ${change.base} to ${details.mergeRemote}.`}
               {unsent > 0 && ` Your ${pluralize(unsent, "comment")} would not be sent.`}
             </p>
           }

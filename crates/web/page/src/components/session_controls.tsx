@@ -3,10 +3,11 @@
 import { useState } from "preact/hooks";
 
 import { pathSegment, postJson } from "../api_client";
-import type { SessionSummary } from "../api_types";
+import type { SessionOutcome, SessionSummary } from "../api_types";
 import { mayAnswer, mayManage } from "../viewer";
 import { Button } from "./button";
 import { Dialog } from "./dialog";
+import { BacktickText } from "./notice";
 import { ReasonButton } from "./reason_button";
 import { TextForm } from "./text_form";
 
@@ -15,11 +16,34 @@ interface SessionControlProps {
   reload: () => void;
 }
 
-/** The form with which a person speaks to an agent. A text that was not sent is kept for this session. */
-export function SayForm({ session, reload, takesFocus }: SessionControlProps & { takesFocus?: boolean }) {
-  const say = async (text: string) => {
-    await postJson("/api/say", { session: session.name, text });
+interface SessionCommandProps {
+  session: SessionSummary;
+  onDone: (outcome: string) => void;
+}
+
+/** Returns what came of the last command, until the next iteration, and the function that takes it. */
+function useOutcome({ session, reload }: SessionControlProps): [string, (outcome: string) => void] {
+  const [last, setLast] = useState({ iteration: -1, outcome: "" });
+  const finish = (outcome: string) => {
+    setLast({ iteration: session.iteration, outcome });
     reload();
+  };
+  return [last.iteration === session.iteration ? last.outcome : "", finish];
+}
+
+function OutcomeText({ outcome }: { outcome: string }) {
+  return (
+    <span role="status" class="muted small">
+      <BacktickText text={outcome} />
+    </span>
+  );
+}
+
+/** The form with which a person speaks to an agent. A text that was not sent is kept for this session. */
+function SayForm({ session, onDone, takesFocus }: SessionCommandProps & { takesFocus?: boolean }) {
+  const say = async (text: string) => {
+    const report = await postJson<SessionOutcome>("/api/say", { session: session.name, text });
+    onDone(report.outcome);
   };
   return (
     <TextForm
@@ -33,11 +57,23 @@ export function SayForm({ session, reload, takesFocus }: SessionControlProps & {
   );
 }
 
-export function CancelSessionButton({ session, reload }: SessionControlProps) {
+/** The form with the outcome below it. */
+export function SaySection(props: SessionControlProps) {
+  const [outcome, finish] = useOutcome(props);
+  return (
+    <>
+      <SayForm session={props.session} onDone={finish} />
+      <OutcomeText outcome={outcome} />
+    </>
+  );
+}
+
+function CancelButton({ session, onDone }: SessionCommandProps) {
   if (!mayManage() || session.endedAt !== null) return null;
   const cancel = async (reason: string) => {
-    await postJson(`/api/sessions/${pathSegment(session.name)}/cancel`, { reason });
-    reload();
+    const path = `/api/sessions/${pathSegment(session.name)}/cancel`;
+    const report = await postJson<SessionOutcome>(path, { reason });
+    onDone(report.outcome);
   };
   return (
     <ReasonButton
@@ -54,11 +90,22 @@ export function CancelSessionButton({ session, reload }: SessionControlProps) {
   );
 }
 
-function SayButton({ session, reload }: SessionControlProps) {
+/** The button that cancels a session, with the outcome beside it. */
+export function CancelSessionButton(props: SessionControlProps) {
+  const [outcome, finish] = useOutcome(props);
+  return (
+    <>
+      <OutcomeText outcome={outcome} />
+      <CancelButton session={props.session} onDone={finish} />
+    </>
+  );
+}
+
+function SayButton({ session, onDone }: SessionCommandProps) {
   const [isOpen, setIsOpen] = useState(false);
-  const finish = () => {
+  const finish = (outcome: string) => {
     setIsOpen(false);
-    reload();
+    onDone(outcome);
   };
   return (
     <>
@@ -66,27 +113,22 @@ function SayButton({ session, reload }: SessionControlProps) {
         Say
       </Button>
       <Dialog title={`Say something to ${session.name}`} isOpen={isOpen} onClose={() => setIsOpen(false)}>
-        <SayForm session={session} reload={finish} takesFocus />
+        <SayForm session={session} onDone={finish} takesFocus />
       </Dialog>
     </>
   );
 }
 
 /** The controls of a session in a list. A person who may only look gets none. */
-export function SessionControls({ session, reload }: SessionControlProps) {
-  const [saidIn, setSaidIn] = useState<number | null>(null);
+export function SessionControls(props: SessionControlProps) {
+  const [outcome, finish] = useOutcome(props);
+  const { session } = props;
   if (!mayAnswer() || session.endedAt !== null) return null;
-  const finish = () => {
-    setSaidIn(session.iteration);
-    reload();
-  };
   return (
     <div class="row">
-      <SayButton session={session} reload={finish} />
-      <CancelSessionButton session={session} reload={reload} />
-      <span role="status" class="muted small">
-        {saidIn === session.iteration && "Said: the agent reads it with its next prompt."}
-      </span>
+      <SayButton session={session} onDone={finish} />
+      <CancelButton session={session} onDone={finish} />
+      <OutcomeText outcome={outcome} />
     </div>
   );
 }

@@ -5,7 +5,8 @@ import type { ComponentChildren } from "preact";
 import type { SessionSummary } from "../api_types";
 import { formatMoney, formatTokens } from "../formats";
 import { Link } from "../router";
-import { TaskLink } from "./panel";
+import { BacktickText, CommandLine, WarningNotice } from "./notice";
+import { SessionLink, TaskLink } from "./panel";
 import { Duration, RelativeTime } from "./time";
 import { Badge } from "./tone";
 import { VisibleText } from "./visible_text";
@@ -50,7 +51,8 @@ export function SessionRow({ session, children }: SessionRowProps) {
           <VisibleText text={session.goal || session.name} />
         </Link>
       </p>
-      {session.waitsFor !== null && <p class="small">Waits for <VisibleText text={session.waitsFor} /></p>}
+      {session.waitsFor !== null && <p class="small">Waits for <BacktickText text={session.waitsFor} /></p>}
+      {session.resumeCommand !== null && <DesertedNotice command={session.resumeCommand} />}
       <div class="list-row-meta">
         <IterationMeter session={session} />
         {session.sentBack > 0 && (
@@ -59,10 +61,20 @@ export function SessionRow({ session, children }: SessionRowProps) {
           </span>
         )}
         <span>{describeUsage(session)}</span>
-        <span class="mono">{session.name}</span>
+        <SessionLink name={session.name} />
       </div>
       {children}
     </article>
+  );
+}
+
+/** Says that the process of a session has died, with the command that goes on. */
+export function DesertedNotice({ command }: { command: string }) {
+  return (
+    <WarningNotice>
+      <p>Its process has died. This command goes on with the work:</p>
+      <CommandLine command={command} />
+    </WarningNotice>
   );
 }
 

@@ -25,7 +25,8 @@ interface TaskFields {
 
 const EMPTY_FIELDS: TaskFields = { goal: "", description: "", type: "", priority: "2", labels: "", dependsOn: "" };
 
-function splitList(text: string): string[] {
+/** Splits a list that a person has separated by commas or blanks. */
+export function splitList(text: string): string[] {
   return text.split(/[\s,]+/).filter((word) => word !== "");
 }
 
@@ -63,7 +64,7 @@ function TaskForm({ initial, submitLabel, isNew, onSubmit }: TaskFormProps) {
         {isNew && <TextField label="Type" hint="as in the configuration" value={fields.type} onChange={(type) => change({ type })} />}
         <TextField label="Labels" hint="separated by spaces" value={fields.labels} onChange={(labels) => change({ labels })} />
         {isNew && (
-          <TextField label="Waits for" hint="such as T3 T7" value={fields.dependsOn} onChange={(dependsOn) => change({ dependsOn })} />
+          <TextField label="Waits for" hint="such as T3, T7" value={fields.dependsOn} onChange={(dependsOn) => change({ dependsOn })} />
         )}
       </div>
       <ErrorNotice error={error} />

@@ -4,6 +4,7 @@ import { useId, useState } from "preact/hooks";
 
 import { formatCount } from "../formats";
 import { Button } from "./button";
+import { BacktickText } from "./notice";
 import { VisibleText } from "./visible_text";
 
 const CHARACTERS_PER_LINE = 90;
@@ -24,7 +25,7 @@ export function LongText({ text, maxLines = 6 }: LongTextProps) {
   return (
     <div class="long-text">
       <div id={id} class="long-text-body" style={isLong && !isOpen ? { WebkitLineClamp: String(maxLines) } : undefined} data-cut={isLong && !isOpen}>
-        <VisibleText text={text.replaceAll("\r\n", "\n").trim()} />
+        <BacktickText text={text.replaceAll("\r\n", "\n").trim()} />
       </div>
       {isLong && (
         <Button kind="quiet" class="small-button" isExpanded={isOpen} controls={id} onClick={() => setIsOpen(!isOpen)}>

@@ -18,6 +18,18 @@ function keepDraft(key: string | undefined, text: string): void {
   else sessionStorage.setItem(DRAFT_PREFIX + key, text);
 }
 
+/** Lists the texts that were typed and not sent, by what follows a prefix in their names. */
+export function listDrafts(prefix: string): { name: string; text: string }[] {
+  const start = DRAFT_PREFIX + prefix;
+  const keys = Object.keys(sessionStorage).filter((key) => key.startsWith(start));
+  const drafts = keys.map((key) => ({ name: key.slice(start.length), text: sessionStorage.getItem(key) ?? "" }));
+  return drafts.filter(({ text }) => text.trim() !== "");
+}
+
+export function discardDraft(key: string): void {
+  keepDraft(key, "");
+}
+
 interface TextFormProps {
   label: string;
   submitLabel: string;

@@ -1,10 +1,10 @@
 // Something that waits for a person, with its evidence and its answers.
 
-import { postJson } from "../api_client";
-import type { TextTone, WaitingItem, WaitingKind } from "../api_types";
+import type { AnswerChoice, TextTone, WaitingItem, WaitingKind } from "../api_types";
 import { Link } from "../router";
 import { mayAnswer } from "../viewer";
 import { AnswerForm } from "./answer_form";
+import { sendAnswer } from "./answer_notices";
 import { SessionLink, TaskLink } from "./panel";
 import { LongText, OutputBlock } from "./text";
 import { RelativeTime } from "./time";
@@ -31,8 +31,8 @@ function waitingPath(item: WaitingItem): string {
 
 export function WaitingCard({ item, reload }: { item: WaitingItem; reload: () => void }) {
   const subject = waitingSubject(item);
-  const answer = async (chosen: string, text: string) => {
-    await postJson("/api/answer", { subject, answer: chosen, text });
+  const answer = async (chosen: AnswerChoice, text: string) => {
+    await sendAnswer(subject, chosen, text);
     reload();
   };
   return (
@@ -70,11 +70,17 @@ export function WaitingBadge({ kind }: { kind: WaitingKind }) {
   return <Badge tone={tone}>{text}</Badge>;
 }
 
-/** The reason of a question, and the output of the hooks that block. */
+/** The reason of a question, the last message of the agent, and the output of the hooks that block. */
 export function WaitingEvidence({ item, maxLines }: { item: WaitingItem; maxLines: number }) {
   return (
     <>
       {item.reason !== "" && <LongText text={item.reason} />}
+      {item.message !== null && (
+        <div class="agent-message">
+          <p class="muted small">The agent's last message</p>
+          <LongText text={item.message} maxLines={12} />
+        </div>
+      )}
       <OutputBlock lines={item.evidence} label={`Evidence about ${waitingSubject(item)}`} maxLines={maxLines} />
     </>
   );

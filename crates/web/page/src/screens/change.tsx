@@ -48,7 +48,7 @@ interface ChangeReviewProps {
 function ChangeReview({ details, onChanged }: ChangeReviewProps) {
   const { change } = details;
   const draft = useReviewDraft(viewer.value?.projectPath ?? "", change.task);
-  const [outcome, setOutcome] = useState<string | null>(null);
+  const [outcome, setOutcome] = useState("");
   const notices = sortNotices(details.notices);
   const isReviewed = change.state === "open" && mayAnswer();
   const finish = (message: string) => {
@@ -59,13 +59,6 @@ function ChangeReview({ details, onChanged }: ChangeReviewProps) {
     <div class="change-layout">
       <div class="change-main">
         <ChangeFacts change={change} />
-        <div role="status">
-          {outcome !== null && (
-            <p class="notice notice-good">
-              {outcome} <Link to={`/tasks/${pathSegment(change.task)}`}>Follow {change.task}</Link>
-            </p>
-          )}
-        </div>
         {notices.missingDiff.map((text) => (
           <WarningNotice key={text}>
             <BacktickText text={text} />
@@ -86,7 +79,7 @@ function ChangeReview({ details, onChanged }: ChangeReviewProps) {
         {isReviewed && <ReviewShortcut draft={draft} />}
       </div>
       <aside class="change-side" aria-label="Review" id="review" tabIndex={-1}>
-        <ReviewPanel details={details} draft={draft} onDone={finish} />
+        <ReviewPanel details={details} draft={draft} outcome={outcome} onDone={finish} />
       </aside>
     </div>
   );

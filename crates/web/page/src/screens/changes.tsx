@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 
 import { pathSegment } from "../api_client";
-import type { ChangeSummary, LogEntry } from "../api_types";
+import type { ChangeSummary, EventType, LogEntry } from "../api_types";
 import { Badge, EmptyState, RelativeTime, ScreenHeader, ViewContent } from "../components";
 import { BranchNames } from "../components/branch_names";
 import { VisibleText } from "../components/visible_text";
@@ -13,7 +13,7 @@ import { Link, safeExternalUrl } from "../router";
 
 /** The number of changes from which a filter helps. */
 const FILTERED_COUNT = 6;
-const EVENT_TYPES = ["submission_started", "pipeline_failed", "merge_started"];
+const CHANGE_EVENTS: readonly string[] = ["submission_started", "pipeline_failed", "merge_started"] satisfies EventType[];
 
 export function ChangesScreen() {
   const view = useLiveView<ChangeSummary[]>("/api/changes", concernsChanges);
@@ -26,7 +26,7 @@ export function ChangesScreen() {
 }
 
 function concernsChanges(entry: LogEntry): boolean {
-  return /^(change|task)_/.test(entry.type) || EVENT_TYPES.includes(entry.type);
+  return /^(change|task)_/.test(entry.type) || CHANGE_EVENTS.includes(entry.type);
 }
 
 function ChangeList({ changes }: { changes: ChangeSummary[] }) {

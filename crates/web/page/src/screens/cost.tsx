@@ -1,7 +1,8 @@
 // Tokens, money and time: by day, agent, task and type; durations of hooks; the time that tasks spend in each state.
 
-import type { CostReport, CostRow, LogEntry, UsageTotals } from "../api_types";
+import type { CostReport, CostRow, EventType, LogEntry, UsageTotals } from "../api_types";
 import { EmptyState, ScreenHeader, Tabs, ViewContent, WarningNotice } from "../components";
+import { BudgetPanel } from "../components/budget_panel";
 import { BarList, type ChartTable, DayChart, formatDay, type NamedBar } from "../components/charts";
 import { VisibleText } from "../components/visible_text";
 import { useLiveView } from "../event_stream";
@@ -19,7 +20,7 @@ const DEFAULT_PERIOD = "30";
 const MAX_DAYS = 100;
 const DAYS_PER_WEEK = 7;
 /** The events after which the numbers are different. */
-const USAGE_EVENTS = [
+const USAGE_EVENTS: readonly string[] = [
   "turn_finished",
   "delivery_finished",
   "iteration_failed",
@@ -27,7 +28,9 @@ const USAGE_EVENTS = [
   "iteration_interrupted",
   "delivery_failed",
   "hook_finished",
-];
+  "session_started",
+  "session_ended",
+] satisfies EventType[];
 const USAGE_COLUMNS = ["Tokens read", "Tokens written", "Money", "Turns"];
 
 export function CostScreen() {
@@ -39,7 +42,14 @@ export function CostScreen() {
       <ScreenHeader title="Cost">
         <Tabs label="Period" tabs={PERIODS} selected={days} onSelect={(key) => navigate(`/cost?days=${key}`, { replace: true })} />
       </ScreenHeader>
-      <ViewContent view={view}>{(report) => <CostCharts report={report} />}</ViewContent>
+      <ViewContent view={view}>
+        {(report) => (
+          <>
+            <CostCharts report={report} />
+            <BudgetPanel budgets={report.budgets} />
+          </>
+        )}
+      </ViewContent>
     </>
   );
 }
@@ -58,6 +68,7 @@ function CostCharts({ report }: { report: CostReport }) {
     );
   }
   const hasPrices = total.costUsd !== null;
+  const hasTokens = countTokens(total) > 0;
   const isByWeek = report.days.length > MAX_DAYS;
   const rows = isByWeek ? groupByWeek(report.days) : report.days;
   const unit = isByWeek ? "week" : "day";
@@ -67,18 +78,20 @@ function CostCharts({ report }: { report: CostReport }) {
       {report.isCut && <WarningNotice>The period has too many events: the numbers leave out the oldest ones.</WarningNotice>}
       <TotalTiles total={total} />
       <div class="chart-grid">
-        <DayChart
-          title={`Tokens by ${unit}`}
-          columns={rows.map((row) => ({
-            day: row.key,
-            lower: row.usage.inputTokens,
-            upper: row.usage.outputTokens,
-            text: `${formatTokens(row.usage.inputTokens)} read, ${formatTokens(row.usage.outputTokens)} written`,
-          }))}
-          lowerName="read by agents (input)"
-          upperName="written by agents (output)"
-          table={table}
-        />
+        {(hasTokens || !hasPrices) && (
+          <DayChart
+            title={`Tokens by ${unit}`}
+            columns={rows.map((row) => ({
+              day: row.key,
+              lower: row.usage.inputTokens,
+              upper: row.usage.outputTokens,
+              text: `${formatTokens(row.usage.inputTokens)} read, ${formatTokens(row.usage.outputTokens)} written`,
+            }))}
+            lowerName="read by agents (input)"
+            upperName="written by agents (output)"
+            table={table}
+          />
+        )}
         {hasPrices && (
           <DayChart
             title={`Money by ${unit}`}
@@ -182,20 +195,47 @@ interface UsageBarsProps {
   hasTasks?: boolean;
 }
 
-function UsageBars({ title, column, rows, hasTasks = false }: UsageBarsProps) {
-  const bars = rows.map(({ key, usage }): NamedBar => {
-    const tokens = usage.inputTokens + usage.outputTokens;
-    const money = usage.costUsd === null ? "" : `${formatMoney(usage.costUsd)} · `;
-    return {
-      key,
-      title: key,
-      name: hasTasks ? <TaskName name={key} /> : <VisibleText text={key || "unknown"} />,
-      value: tokens,
-      text: `${money}${formatTokens(tokens)} tokens`,
-    };
+function countTokens(usage: UsageTotals): number {
+  return usage.inputTokens + usage.outputTokens;
+}
+
+/** Returns the lengths of bars, at most 1: tokens, or the money of a row whose agents report no tokens. */
+function measureUsage(rows: CostRow[]): number[] {
+  const mostTokens = Math.max(...rows.map(({ usage }) => countTokens(usage)));
+  const mostMoney = Math.max(...rows.map(({ usage }) => usage.costUsd ?? 0));
+  return rows.map(({ usage }) => {
+    const tokens = countTokens(usage);
+    if (tokens > 0) return tokens / mostTokens;
+    return mostMoney > 0 ? (usage.costUsd ?? 0) / mostMoney : 0;
   });
+}
+
+function describeAmounts(usage: UsageTotals): string {
+  const tokens = countTokens(usage);
+  const parts = [];
+  if (usage.costUsd !== null) parts.push(formatMoney(usage.costUsd));
+  if (tokens > 0) parts.push(`${formatTokens(tokens)} tokens`);
+  return parts.join(" · ") || "no usage reported";
+}
+
+function UsageBars({ title, column, rows, hasTasks = false }: UsageBarsProps) {
+  const lengths = measureUsage(rows);
+  const bars = rows.map(({ key, usage }, index): NamedBar => ({
+    key,
+    title: key,
+    name: hasTasks ? <TaskName name={key} /> : <VisibleText text={key || "unknown"} />,
+    value: lengths[index] ?? 0,
+    text: describeAmounts(usage),
+  }));
+  const isMixed = rows.some(({ usage }) => countTokens(usage) > 0) && rows.some(({ usage }) => countTokens(usage) === 0 && usage.costUsd !== null);
   return (
-    <BarList title={title} bars={bars} table={buildUsageTable(column, rows)} empty={`No turn with a ${column.toLowerCase()} in this period`} />
+    <BarList
+      title={title}
+      description={isMixed ? "Bars show tokens; without reported tokens, money." : undefined}
+      bars={bars}
+      table={buildUsageTable(column, rows)}
+      empty="Nothing in this period"
+    />
   );
 }
 

@@ -3,16 +3,16 @@
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 
-import { type ApiError, pathSegment, postJson, toApiError } from "../api_client";
-import type { HookPage, HookSummary, HookSwitchReport, LogEntry } from "../api_types";
-import { BacktickText, Badge, Button, CommandLine, EmptyState, ErrorNotice, RelativeTime, ScreenHeader, ViewContent, WarningNotice } from "../components";
+import { pathSegment, postJson } from "../api_client";
+import type { EventType, HookPage, HookSummary, HookSwitchReport, LogEntry } from "../api_types";
+import { BacktickText, Badge, Button, CommandLine, ConfirmButton, EmptyState, RelativeTime, ScreenHeader, ViewContent, WarningNotice } from "../components";
 import { HookTestForm } from "../components/hook_test_form";
 import { VisibleText } from "../components/visible_text";
 import { useLiveView } from "../event_stream";
 import { formatCount, formatDuration } from "../formats";
 import { mayManage } from "../viewer";
 
-const HOOK_EVENTS = ["hook_finished", "hook_error", "hook_switched", "config_recorded"];
+const HOOK_EVENTS: readonly string[] = ["hook_finished", "hook_error", "hook_switched", "config_recorded"] satisfies EventType[];
 const FILTERED_COUNT = 8;
 /** What the configuration says about the points that most projects use. */
 const POINT_NOTES: Record<string, string> = {
@@ -102,11 +102,18 @@ function TrustNotice({ page }: { page: HookPage }) {
   );
 }
 
-/** The task types that a hook is limited to. */
-function TypeLabels({ hook }: { hook: HookSummary }) {
-  const { types } = hook;
+/** The agent and the task types that a hook is limited to. */
+function ScopeLabels({ hook }: { hook: HookSummary }) {
+  const { agent, types } = hook;
   return (
     <>
+      {agent !== null && (
+        <>
+          <span class="label" title="Runs while this agent works">
+            agent <VisibleText text={agent} />
+          </span>{" "}
+        </>
+      )}
       {types.map((type) => (
         <Fragment key={type}>
           <span class="label" title="Runs for tasks of this type">
@@ -126,8 +133,7 @@ interface HookCardProps {
 
 function HookCard({ hook, isTrusted, onChanged }: HookCardProps) {
   const [isTesting, setIsTesting] = useState(false);
-  const hookSwitch = useHookSwitch(hook, onChanged);
-  const verb = hook.isEnabled ? "Disable" : "Enable";
+  const [report, setReport] = useState<HookSwitchReport | null>(null);
   // Rules of `validation` and built-in hooks have no entry that could be run alone.
   const canTest = mayManage() && isTrusted && hook.isEnabled && hook.definedIn.startsWith("line ");
   const canSwitch = mayManage() && hook.kind !== "validation";
@@ -138,7 +144,7 @@ function HookCard({ hook, isTrusted, onChanged }: HookCardProps) {
           <VisibleText text={hook.name} />
         </h3>
         <p class="muted small">
-          <span class="label">{hook.kind}</span> <TypeLabels hook={hook} />
+          <span class="label">{hook.kind}</span> <ScopeLabels hook={hook} />
           <BacktickText text={hook.definedIn} />
         </p>
       </div>
@@ -156,15 +162,11 @@ function HookCard({ hook, isTrusted, onChanged }: HookCardProps) {
       </div>
       <div class="hook-runs">
         <LastRun hook={hook} />
-        {hook.runs > 0 && <HookFigures hook={hook} />}
+        {hook.runs + hook.errors > 0 && <HookFigures hook={hook} />}
       </div>
       {(canSwitch || canTest) && (
         <div class="row hook-actions">
-          {canSwitch && (
-            <Button isBusy={hookSwitch.isBusy} label={`${verb} ${hook.name}`} onClick={hookSwitch.flip}>
-              {verb}
-            </Button>
-          )}
+          {canSwitch && <SwitchButton hook={hook} onReport={setReport} onChanged={onChanged} />}
           {canTest && (
             <Button isExpanded={isTesting} label={`Test ${hook.name}`} onClick={() => setIsTesting(!isTesting)}>
               Test…
@@ -173,10 +175,7 @@ function HookCard({ hook, isTrusted, onChanged }: HookCardProps) {
         </div>
       )}
       <div role="status" class="hook-notice">
-        <SwitchNotice report={hookSwitch.report} />
-      </div>
-      <div class="hook-notice">
-        <ErrorNotice error={hookSwitch.error} />
+        <SwitchNotice report={report} />
       </div>
       {isTesting && canTest && <HookTestForm hook={hook} onClose={() => setIsTesting(false)} />}
     </article>
@@ -187,7 +186,7 @@ function HookCard({ hook, isTrusted, onChanged }: HookCardProps) {
 function SwitchNotice({ report }: { report: HookSwitchReport | null }) {
   if (report === null) return null;
   const text = report.changed ? "The configuration is written." : "The configuration was so already.";
-  if (!report.needsTrust) return <p class="muted small">{text}</p>;
+  if (!report.needsTrust) return <p class="muted small">{text} A person has trusted it as it is now.</p>;
   return (
     <WarningNotice>
       {text} Its programs run again when a person has trusted it: <code>windlass trust</code>
@@ -195,25 +194,39 @@ function SwitchNotice({ report }: { report: HookSwitchReport | null }) {
   );
 }
 
-/** Switches a hook on or off, and keeps what the server said about it. */
-function useHookSwitch(hook: HookSummary, onChanged: () => void) {
-  const [isBusy, setIsBusy] = useState(false);
-  const [error, setError] = useState<ApiError | null>(null);
-  const [report, setReport] = useState<HookSwitchReport | null>(null);
+interface SwitchButtonProps {
+  hook: HookSummary;
+  onReport: (report: HookSwitchReport) => void;
+  onChanged: () => void;
+}
+
+/** Switches a hook on or off, after it has said what that means for the trust in the configuration. */
+function SwitchButton({ hook, onReport, onChanged }: SwitchButtonProps) {
+  const verb = hook.isEnabled ? "Disable" : "Enable";
   const flip = async () => {
-    setIsBusy(true);
-    setError(null);
-    setReport(null);
-    try {
-      const body = { enabled: !hook.isEnabled };
-      setReport(await postJson<HookSwitchReport>(`/api/hooks/${pathSegment(hook.name)}/switch`, body));
-      onChanged();
-    } catch (thrown) {
-      setError(toApiError(thrown));
-    }
-    setIsBusy(false);
+    const body = { enabled: !hook.isEnabled };
+    onReport(await postJson<HookSwitchReport>(`/api/hooks/${pathSegment(hook.name)}/switch`, body));
+    onChanged();
   };
-  return { isBusy, error, report, flip };
+  return (
+    <ConfirmButton
+      label={`${verb} ${hook.name}`}
+      question={`${verb} ${hook.name}?`}
+      confirmLabel={verb}
+      onConfirm={flip}
+      details={
+        <>
+          <p>
+            The configuration changes. A person has to trust it again in a terminal before its programs run, unless it becomes what
+            that person trusted last.
+          </p>
+          <CommandLine command="windlass trust" />
+        </>
+      }
+    >
+      {verb}
+    </ConfirmButton>
+  );
 }
 
 function LastRun({ hook }: { hook: HookSummary }) {
@@ -226,7 +239,6 @@ function LastRun({ hook }: { hook: HookSummary }) {
 }
 
 function HookFigures({ hook }: { hook: HookSummary }) {
-  const share = Math.round((hook.failures / Math.max(1, hook.runs)) * 100);
   return (
     <dl class="hook-figures">
       <div>
@@ -234,11 +246,12 @@ function HookFigures({ hook }: { hook: HookSummary }) {
         <dd>{formatCount(hook.runs)}</dd>
       </div>
       <div>
-        <dt>Failures</dt>
-        <dd class={hook.failures > 0 ? "tone-bad" : ""}>
-          {formatCount(hook.failures)}
-          {hook.failures > 0 && ` (${share} %)`}
-        </dd>
+        <dt title="Runs that found something wrong with the work">Blocks</dt>
+        <dd class={hook.blocks > 0 ? "tone-warning" : ""}>{formatCount(hook.blocks)}</dd>
+      </div>
+      <div>
+        <dt title="Runs that failed themselves, timed out or could not start">Errors</dt>
+        <dd class={hook.errors > 0 ? "tone-bad" : ""}>{formatCount(hook.errors)}</dd>
       </div>
       <div>
         <dt title="Half of the runs are at most this long">p50</dt>

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 
 import type { LogEntry } from "../api_types";
 import { Badge, Button, EmptyState, ErrorNotice, ScreenHeader, Spinner } from "../components";
-import { EVENT_TYPES } from "../components/event_types";
+import { EVENT_GROUPS } from "../components/event_types";
 import { LogFeed, type LogFilter, writeLogFilter } from "../components/log_feed";
 import { LogRows } from "../components/log_rows";
 import { connection } from "../event_stream";
@@ -109,7 +109,8 @@ function LogContents({ feed, position, search }: LogContentsProps) {
 function filterByText(entries: LogEntry[], text: string): LogEntry[] {
   const wanted = text.trim().toLowerCase();
   if (wanted === "") return entries;
-  return entries.filter((entry) => `${entry.type} ${entry.task ?? ""} ${entry.session ?? ""} ${entry.summary}`.toLowerCase().includes(wanted));
+  const searched = (entry: LogEntry) => [entry.type, entry.task ?? "", entry.session ?? "", entry.triggeredBy, entry.summary].join(" ");
+  return entries.filter((entry) => searched(entry).toLowerCase().includes(wanted));
 }
 
 function EmptyLog({ isFiltered, hasError }: { isFiltered: boolean; hasError: boolean }) {
@@ -161,7 +162,7 @@ function FilterForm({ filter, text, onText }: FilterFormProps) {
 
 function TypeFilter({ filter }: { filter: LogFilter }) {
   const selected = filter.types.join(",");
-  const groups = EVENT_TYPES.map(({ subject, types }) => ({ subject, types, all: types.join(",") }));
+  const groups = EVENT_GROUPS.map(({ subject, types }) => ({ subject, types, all: types.join(",") }));
   const isListed = selected === "" || groups.some(({ types, all }) => all === selected || types.includes(selected));
   return (
     <label class="field log-filter-type">

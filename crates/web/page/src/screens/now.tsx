@@ -2,10 +2,11 @@
 
 import type { NowView, StateCount, UsageTotals, WaitingItem } from "../api_types";
 import { BacktickText, EmptyState, Panel, RelativeTime, ScreenHeader, ToneShape, ViewContent, WarningNotice } from "../components";
+import { AnswerNotices } from "../components/answer_notices";
 import { SessionControls } from "../components/session_controls";
 import { SessionRow } from "../components/session_row";
 import { TaskRow } from "../components/task_row";
-import { WaitingCard } from "../components/waiting_card";
+import { WaitingCard, waitingSubject } from "../components/waiting_card";
 import type { LiveView } from "../event_stream";
 import { formatCount, formatMoney, formatTokens, spellOut } from "../formats";
 import { Link } from "../router";
@@ -36,6 +37,7 @@ function NowContent({ now, reload }: { now: NowView; reload: () => void }) {
       ))}
       <div class="columns">
         <div class="stack">
+          <AnswerNotices waiting={now.waiting.map(waitingSubject)} />
           <WaitingPanel items={now.waiting} hasMore={hasMoreWaiting(now)} reload={reload} />
           <Panel title="At work" count={now.working.length}>
             {now.working.length === 0 ? (

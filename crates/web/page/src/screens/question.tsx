@@ -3,20 +3,20 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { type ApiError, getJson, postJson, toApiError } from "../api_client";
-import type { WaitingItem } from "../api_types";
-import { AnswerForm, ErrorNotice, Logo, Panel, RelativeTime, Spinner, ToneShape } from "../components";
+import type { AnswerChoice, QuestionView, SessionOutcome } from "../api_types";
+import { AnswerForm, BacktickText, ErrorNotice, Logo, Panel, RelativeTime, Spinner, ToneShape } from "../components";
 import { VisibleText } from "../components/visible_text";
 import { WaitingBadge, WaitingEvidence, waitingSubject } from "../components/waiting_card";
 
 export function QuestionScreen({ token }: { token: string }) {
-  const [item, setItem] = useState<WaitingItem | null>(null);
+  const [item, setItem] = useState<QuestionView | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
-  const [given, setGiven] = useState<string | null>(null);
+  const [given, setGiven] = useState<{ answer: AnswerChoice; outcome: string } | null>(null);
   const path = `/api/questions/${encodeURIComponent(token)}`;
   const load = async () => {
     setError(null);
     try {
-      setItem(await getJson<WaitingItem>(path));
+      setItem(await getJson<QuestionView>(path));
     } catch (thrown) {
       setError(toApiError(thrown));
     }
@@ -25,9 +25,9 @@ export function QuestionScreen({ token }: { token: string }) {
     document.title = "A question · Windlass";
     void load();
   }, [path]);
-  const answer = async (chosen: string, text: string) => {
-    await postJson(path, { answer: chosen, text });
-    setGiven(chosen);
+  const answer = async (chosen: AnswerChoice, text: string) => {
+    const { outcome } = await postJson<SessionOutcome>(path, { answer: chosen, text });
+    setGiven({ answer: chosen, outcome });
   };
   return (
     <main class="lone-page">
@@ -41,8 +41,11 @@ export function QuestionScreen({ token }: { token: string }) {
       {given !== null && (
         <Panel class="all-clear">
           <h2 role="status">
-            <ToneShape tone="good" /> Your answer was sent: {given}
+            <ToneShape tone="good" /> Your answer was sent: {given.answer}
           </h2>
+          <p class="wrap">
+            <BacktickText text={given.outcome} />
+          </p>
           <p class="muted">This link is used. You can close this page.</p>
         </Panel>
       )}
@@ -51,6 +54,9 @@ export function QuestionScreen({ token }: { token: string }) {
           <div class="waiting-card">
             <div class="list-row-top">
               <WaitingBadge kind={item.kind} />
+              <span class="small">
+                <VisibleText text={item.project} />
+              </span>
               <span class="mono small">{waitingSubject(item)}</span>
               {item.since > 0 && (
                 <span class="muted small push-end">

@@ -1,9 +1,10 @@
 // One session: what the agent does now, what it asks, and its history.
 
-import { pathSegment, postJson } from "../api_client";
-import type { SessionSummary, SessionTimeline } from "../api_types";
+import { pathSegment } from "../api_client";
+import type { AnswerChoice, SessionSummary, SessionTimeline, TimelineItem } from "../api_types";
 import {
   AnswerForm,
+  BacktickText,
   Badge,
   Duration,
   EmptyState,
@@ -15,11 +16,12 @@ import {
   TaskLink,
   ViewContent,
 } from "../components";
-import { CancelSessionButton, SayForm } from "../components/session_controls";
-import { describeUsage, IterationMeter } from "../components/session_row";
+import { AnswerNotices, sendAnswer } from "../components/answer_notices";
+import { CancelSessionButton, SaySection } from "../components/session_controls";
+import { DesertedNotice, describeUsage, IterationMeter } from "../components/session_row";
 import { VisibleText } from "../components/visible_text";
 import { concernsSession } from "../concerns";
-import { useLiveView } from "../event_stream";
+import { useLiveView, useProcessWatch } from "../event_stream";
 import { Link } from "../router";
 import { mayAnswer } from "../viewer";
 import { LiveOutput } from "./live_output";
@@ -27,6 +29,7 @@ import { Timeline } from "./timeline";
 
 export function SessionScreen({ name }: { name: string }) {
   const view = useLiveView<SessionTimeline>(`/api/sessions/${pathSegment(name)}`, concernsSession(name));
+  useProcessWatch(view.data?.session.isRunning ?? false, view.reload);
   if (view.data === null) {
     return (
       <>
@@ -42,8 +45,8 @@ function SessionContent({ timeline, reload }: { timeline: SessionTimeline; reloa
   const { session, groups } = timeline;
   const isOver = session.endedAt !== null;
   const isTurnOpen = groups.some((group) => group.items.some((item) => item.kind === "turn" && item.isPending));
-  const answer = async (chosen: string, text: string) => {
-    await postJson("/api/answer", { subject: session.name, answer: chosen, text });
+  const answer = async (chosen: AnswerChoice, text: string) => {
+    await sendAnswer(session.name, chosen, text);
     reload();
   };
   return (
@@ -52,6 +55,8 @@ function SessionContent({ timeline, reload }: { timeline: SessionTimeline; reloa
         <SessionActions session={session} reload={reload} />
       </ScreenHeader>
       <SessionFigures session={session} />
+      {session.resumeCommand !== null && <DesertedNotice command={session.resumeCommand} />}
+      <AnswerNotices waiting={timeline.answers.length > 0 ? [session.name] : []} subject={session.name} />
       <div class="columns session-columns">
         {timeline.answers.length > 0 && (
           <Panel title="The session asks" tone="warning" class="session-question">
@@ -65,10 +70,10 @@ function SessionContent({ timeline, reload }: { timeline: SessionTimeline; reloa
         )}
         {(!isOver || timeline.pendingFeedback.length > 0) && (
           <div class="stack side-column">
-            {!isOver && <LiveOutput name={session.name} isTurnOpen={isTurnOpen} />}
+            {session.isRunning && <LiveOutput name={session.name} isTurnOpen={isTurnOpen} />}
             {!isOver && mayAnswer() && (
               <Panel title="Say something">
-                <SayForm session={session} reload={reload} />
+                <SaySection session={session} reload={reload} />
               </Panel>
             )}
             <PendingFeedback texts={timeline.pendingFeedback} />
@@ -78,7 +83,7 @@ function SessionContent({ timeline, reload }: { timeline: SessionTimeline; reloa
           {groups.length === 0 ? (
             <EmptyState title="Nothing has happened yet." />
           ) : (
-            <Timeline groups={groups} isCut={timeline.isCut} session={session.name} isOpen={!isOver} />
+            <Timeline groups={groups} isCut={timeline.isCut} session={session.name} isOpen={session.isRunning} />
           )}
         </Panel>
       </div>
@@ -89,7 +94,7 @@ function SessionContent({ timeline, reload }: { timeline: SessionTimeline; reloa
 function PendingFeedback({ texts }: { texts: string[] }) {
   if (texts.length === 0) return null;
   return (
-    <Panel title="For the next prompt" count={texts.length}>
+    <Panel title="Feedback for the next prompt" count={texts.length}>
       <ul class="note-list">
         {texts.map((text, index) => (
           <li key={index}>
@@ -131,7 +136,7 @@ function SessionFigures({ session }: { session: SessionSummary }) {
         </span>
       )}
       <span>{describeUsage(session)}</span>
-      {session.waitsFor !== null && <span>waits for <VisibleText text={session.waitsFor} /></span>}
+      {session.waitsFor !== null && <span>waits for <BacktickText text={session.waitsFor} /></span>}
     </div>
   );
 }
@@ -147,21 +152,36 @@ function SessionActions({ session, reload }: { session: SessionSummary; reload: 
   );
 }
 
-/** The last decision of the gate, which is what the session asks about, and the output of the hook before it. */
+/** The last decision of the gate, which is what the session asks about, and the output of each hook that blocks. */
 function GateEvidence({ timeline }: { timeline: SessionTimeline }) {
   const items = timeline.groups.flatMap((group) => group.items);
   const gate = items.findLast((item) => item.kind === "gate");
   if (gate === undefined) return null;
-  const hook = items.findLast((item) => item.kind === "hook" && item.seq < gate.seq && item.evidence.length > 0);
+  const hooks = items.filter((item) => item.kind === "hook" && gate.relatedSeqs.includes(item.seq));
   return (
     <div class="block-reason">
       <LongText text={gate.title} />
       {gate.details.map((detail, index) => (
         <p key={index} class="small wrap">
-          <VisibleText text={detail} />
+          <BacktickText text={detail} />
         </p>
       ))}
-      {hook && <OutputBlock lines={hook.evidence} label="Output of the hook that blocks" maxLines={10} />}
+      {hooks.map((hook) => (
+        <HookEvidence key={hook.seq} hook={hook} isAlone={hooks.length === 1} />
+      ))}
     </div>
+  );
+}
+
+function HookEvidence({ hook, isAlone }: { hook: TimelineItem; isAlone: boolean }) {
+  return (
+    <>
+      {!isAlone && (
+        <p class="small wrap">
+          <VisibleText text={hook.title} />
+        </p>
+      )}
+      <OutputBlock lines={hook.evidence} label={`Output of a hook that blocks: ${hook.title.slice(0, 100)}`} maxLines={10} />
+    </>
   );
 }

@@ -6,7 +6,7 @@ import type { SessionPage, SessionSummary } from "../api_types";
 import { Button, EmptyState, Panel, ScreenHeader, Tabs, ViewContent } from "../components";
 import { SessionRow } from "../components/session_row";
 import { concernsSessions } from "../concerns";
-import { useLiveView } from "../event_stream";
+import { useLiveView, useProcessWatch } from "../event_stream";
 
 const FIRST_ROWS = 50;
 const MAX_ROWS = 500;
@@ -25,6 +25,7 @@ export function SessionsScreen() {
   const view = useLiveView<SessionPage>(`/api/sessions?limit=${limit}`, concernsSessions);
   const sessions = view.data?.sessions ?? [];
   const open = sessions.filter((session) => session.endedAt === null);
+  useProcessWatch(open.some((session) => session.isRunning), view.reload);
   return (
     <>
       <ScreenHeader title="Sessions" />

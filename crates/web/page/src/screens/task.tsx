@@ -3,7 +3,7 @@
 import { useId, useState } from "preact/hooks";
 
 import { type ApiError, pathSegment, postJson, toApiError } from "../api_client";
-import type { LabelledText, TaskDetails, TaskGraphView, TaskNote } from "../api_types";
+import type { AnswerChoice, LabelledText, TaskDetails, TaskGraphView, TaskNote, TaskState } from "../api_types";
 import {
   AnswerForm,
   Badge,
@@ -20,22 +20,24 @@ import {
   TaskLink,
   ViewContent,
 } from "../components";
+import { AnswerNotices, sendAnswer } from "../components/answer_notices";
 import { SessionRow } from "../components/session_row";
-import { EditTaskButton } from "../components/task_forms";
+import { EditTaskButton, splitList } from "../components/task_forms";
 import { TaskMarks } from "../components/task_row";
 import { VisibleText } from "../components/visible_text";
 import { concernsTask } from "../concerns";
-import { type LiveView, useLiveView } from "../event_stream";
+import { type LiveView, useLiveView, useProcessWatch } from "../event_stream";
 import { Link } from "../router";
 import { mayAnswer, mayManage } from "../viewer";
 import { describeEdge } from "./task_graph";
 
-const OVER_STATES = ["completed", "failed", "deleted"];
+const OVER_STATES: readonly TaskState[] = ["completed", "failed", "deleted"];
 
 export function TaskScreen({ id }: { id: string }) {
   const path = `/api/tasks/${pathSegment(id)}`;
   const view = useLiveView<TaskDetails>(path, concernsTask(id));
   const graph = useLiveView<TaskGraphView>(`${path}/graph`, concernsTask(id));
+  useProcessWatch(view.data?.sessions.some((session) => session.isRunning) ?? false, view.reload);
   const reload = () => {
     view.reload();
     graph.reload();
@@ -61,8 +63,8 @@ interface TaskContentProps {
 
 function TaskContent({ details, graph, reload }: TaskContentProps) {
   const { task } = details;
-  const answer = async (chosen: string, text: string) => {
-    await postJson("/api/answer", { subject: task.id, answer: chosen, text });
+  const answer = async (chosen: AnswerChoice, text: string) => {
+    await sendAnswer(task.id, chosen, text);
     reload();
   };
   return (
@@ -85,6 +87,7 @@ function TaskContent({ details, graph, reload }: TaskContentProps) {
       </ScreenHeader>
       <div class="columns">
         <div class="stack">
+          <AnswerNotices waiting={details.answers.length > 0 ? [task.id] : []} subject={task.id} />
           {details.answers.length > 0 && (
             <Panel title={mayAnswer() ? "Your decision" : "Waits for a decision"} tone="warning">
               <BlockReason details={details} />
@@ -250,23 +253,22 @@ function DependencyForm({ path, reload }: { path: string; reload: () => void }) 
   const id = useId();
   const add = async (event: Event) => {
     event.preventDefault();
-    if (text.trim() === "") return;
     setError(null);
     try {
-      await postJson(path, { on: text.trim() });
+      for (const on of splitList(text)) await postJson(path, { on });
       setText("");
-      reload();
     } catch (thrown) {
       setError(toApiError(thrown));
     }
+    reload();
   };
   return (
     <form class="dependency-form" onSubmit={add}>
       <label for={id} class="field-label">
-        Wait for another task
+        Wait for other tasks
       </label>
       <div class="row">
-        <input id={id} type="text" placeholder="T3" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        <input id={id} type="text" placeholder="T3, T7" value={text} onInput={(event) => setText(event.currentTarget.value)} />
         <Button type="submit">Add</Button>
       </div>
       <ErrorNotice error={error} />

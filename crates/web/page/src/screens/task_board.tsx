@@ -4,14 +4,13 @@ import type { TaskPage, TaskSummary } from "../api_types";
 import { ToneShape } from "../components";
 import { TaskRow } from "../components/task_row";
 import { formatCount, spellOut } from "../formats";
+import { isShownState, SHOWN_STATES } from "../task_states";
 
-/** What stands in a person's way comes first on a phone; the columns follow the life of a task. */
-const COLUMNS = ["created", "ready", "active", "submitted", "needs_continuation", "blocked", "failed", "completed"];
 const MAX_CARDS = 60;
 
 export function TaskBoard({ page }: { page: TaskPage }) {
   const byState = Map.groupBy(page.tasks, (task) => task.state);
-  const columns = [...COLUMNS, ...[...byState.keys()].filter((state) => !COLUMNS.includes(state))];
+  const columns = [...SHOWN_STATES, ...[...byState.keys()].filter((state) => !isShownState(state))];
   return (
     <>
       <div class="board" tabIndex={0} role="region" aria-label="Tasks by state">

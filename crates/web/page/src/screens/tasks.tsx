@@ -2,14 +2,15 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-import type { TaskPage } from "../api_types";
+import type { TaskPage, TaskState } from "../api_types";
 import { EmptyState, Icon, Panel, ScreenHeader, Tabs, ViewContent } from "../components";
 import { NewTaskButton } from "../components/task_forms";
 import { TaskRow } from "../components/task_row";
 import { concernsTasks } from "../concerns";
-import { useLiveView } from "../event_stream";
+import { useLiveView, useProcessWatch } from "../event_stream";
 import { spellOut } from "../formats";
 import { Link, navigate, route } from "../router";
+import { isShownState, SHOWN_STATES } from "../task_states";
 import { mayManage } from "../viewer";
 import { TaskBoard } from "./task_board";
 import { TaskGraph } from "./task_graph";
@@ -17,9 +18,6 @@ import { TaskGraph } from "./task_graph";
 const ROWS_PER_PAGE = 100;
 const BOARD_ROWS = 500;
 const TYPING_PAUSE = 250;
-
-/** The states of the filter, in the order of a task's life. */
-const STATES = ["created", "ready", "active", "submitted", "needs_continuation", "blocked", "failed", "completed"];
 
 type TasksView = "list" | "board" | "graph";
 
@@ -71,13 +69,14 @@ export function TasksScreen() {
 }
 
 function FilteredTasks({ view, query }: { view: "list" | "board"; query: URLSearchParams }) {
-  const states = (query.get("state") ?? "").split(",").filter((state) => STATES.includes(state));
+  const states = (query.get("state") ?? "").split(",").filter(isShownState);
   const after = view === "list" ? (query.get("after") ?? "") : "";
   const parameters = new URLSearchParams({ limit: String(view === "board" ? BOARD_ROWS : ROWS_PER_PAGE) });
   if (states.length > 0) parameters.set("state", states.join(","));
   if (query.get("text")) parameters.set("text", query.get("text") ?? "");
   if (after !== "") parameters.set("after", after);
   const page = useLiveView<TaskPage>(`/api/tasks?${parameters}`, concernsTasks);
+  useProcessWatch(page.data?.tasks.some((task) => task.session !== null && !task.isDeserted) ?? false, page.reload);
   const isFiltered = states.length > 0 || query.get("text") !== null;
   return (
     <>
@@ -152,8 +151,8 @@ function TextFilter({ text }: { text: string }) {
   );
 }
 
-function StateFilter({ states }: { states: string[] }) {
-  const choose = (state: string) => {
+function StateFilter({ states }: { states: TaskState[] }) {
+  const choose = (state: TaskState) => {
     const next = states.includes(state) ? states.filter((other) => other !== state) : [...states, state];
     navigate(tasksPath({ state: next.join(","), after: "" }), { replace: true });
   };
@@ -162,7 +161,7 @@ function StateFilter({ states }: { states: string[] }) {
       <button type="button" class="chip" aria-pressed={states.length === 0} onClick={() => navigate(tasksPath({ state: "", after: "" }), { replace: true })}>
         all open
       </button>
-      {STATES.map((state) => (
+      {SHOWN_STATES.map((state) => (
         <button key={state} type="button" class="chip" aria-pressed={states.includes(state)} onClick={() => choose(state)}>
           {spellOut(state)}
         </button>

@@ -3,8 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import type { TimelineGroup, TimelineItem, TimelineItemKind } from "../api_types";
-import { Button, Duration, Icon, LongText, OutputBlock, RelativeTime, SeqLink, ToneShape } from "../components";
-import { VisibleText } from "../components/visible_text";
+import { BacktickText, Button, Duration, Icon, LongText, OutputBlock, RelativeTime, SeqLink, ToneShape } from "../components";
 import { formatClockTime, formatExactTime, pluralize, spellOut } from "../formats";
 import { route } from "../router";
 
@@ -88,6 +87,7 @@ function GroupSection({ group, seqs, isLast, isOpen }: GroupSectionProps) {
         <Icon name="chevron" size={18} />
         <ToneShape tone={tone} />
         <span class="group-title">{group.iteration === 0 ? "Start" : `Iteration ${group.iteration}`}</span>
+        {group.task !== null && <span class="mono small">{group.task}</span>}
         <span class="muted small">
           {pluralize(group.items.length, "item")}
           {failed > 0 && `, ${failed} to look at`}
@@ -122,7 +122,7 @@ function ItemContent({ item, seqs, span }: ItemContentProps) {
       <ToneShape tone={isInProgress(item) ? "plain" : item.tone} />
       <span class="item-kind">{item.kind === "event" ? spellOut(item.event) : KIND_NAMES[item.kind]}</span>
       <span class="item-title">
-        <VisibleText text={item.title} />
+        <BacktickText text={item.title} />
       </span>
       <ItemBar item={item} span={span} />
       <ItemTime item={item} />
@@ -137,7 +137,7 @@ function ItemContent({ item, seqs, span }: ItemContentProps) {
     );
   }
   return (
-    <details open={isFailed(item) || item.kind === "message"}>
+    <details open={isFailed(item) || item.kind === "message" || item.kind === "feedback"}>
       <summary class="item-head">
         {head}
         <Icon name="chevron" size={16} />
@@ -146,7 +146,7 @@ function ItemContent({ item, seqs, span }: ItemContentProps) {
         {item.text !== null && <LongText text={item.text} maxLines={14} />}
         {item.details.map((detail, index) => (
           <p key={index} class="small wrap">
-            <VisibleText text={detail} />
+            <BacktickText text={detail} />
           </p>
         ))}
         <OutputBlock lines={item.evidence} label={`Evidence: ${item.title.slice(0, 100)}`} maxLines={16} />
@@ -167,6 +167,7 @@ function ItemTime({ item }: { item: TimelineItem }) {
       </span>
     );
   }
+  if (item.isPending && item.kind === "message") return <span class="item-time">waits for the next prompt</span>;
   if (item.isPending) {
     return (
       <span class="item-time">

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { pathSegment } from "../api_client";
 import type { LogEntry, WhyFactView, WhyView } from "../api_types";
 import {
+  BacktickText,
   Badge,
   Button,
   CommandLine,
@@ -20,7 +21,6 @@ import {
   ToneShape,
   ViewContent,
 } from "../components";
-import { VisibleText } from "../components/visible_text";
 import { useLiveView } from "../event_stream";
 import { pluralize, spellOut } from "../formats";
 import { Link, navigate, route } from "../router";
@@ -108,7 +108,7 @@ function CauseChain({ texts }: { texts: string[] }) {
           const [, seq, event] = /^(\d+) (.*)$/s.exec(text) ?? [];
           return (
             <li key={text}>
-              {seq !== undefined && <SeqLink seq={Number(seq)} />} <span class="wrap"><VisibleText text={event ?? text} /></span>
+              {seq !== undefined && <SeqLink seq={Number(seq)} />} <span class="wrap"><BacktickText text={event ?? text} /></span>
             </li>
           );
         })}
@@ -193,7 +193,7 @@ function FactChain({ why, shown, linked, showAll }: FactChainProps) {
         return (
           <li key={fact.seq} id={String(fact.seq)} class={`fact fact-${fact.tone}${fact.isDecision ? "" : " fact-minor"}${mark}`}>
             {isNewPlace && <FactPlace fact={fact} why={why} />}
-            <Fact fact={fact} why={why} cause={fact.causeSeq === null ? undefined : bySeq.get(fact.causeSeq)} onFollow={follow} />
+            <Fact fact={fact} why={why} bySeq={bySeq} onFollow={follow} />
           </li>
         );
       })}
@@ -204,10 +204,11 @@ function FactChain({ why, shown, linked, showAll }: FactChainProps) {
 /** Returns the positions of all causes of a fact, as far as the page has them. */
 function collectCauses(bySeq: Map<number, WhyFactView>, seq: number): Set<number> {
   const causes = new Set<number>();
-  let cause = bySeq.get(seq)?.causeSeq ?? null;
-  while (cause !== null && !causes.has(cause)) {
+  const open = [...(bySeq.get(seq)?.causeSeqs ?? [])];
+  for (let cause = open.pop(); cause !== undefined; cause = open.pop()) {
+    if (causes.has(cause)) continue;
     causes.add(cause);
-    cause = bySeq.get(cause)?.causeSeq ?? null;
+    open.push(...(bySeq.get(cause)?.causeSeqs ?? []));
   }
   return causes;
 }
@@ -232,11 +233,11 @@ function FactPlace({ fact, why }: { fact: WhyFactView; why: WhyView }) {
 interface FactProps {
   fact: WhyFactView;
   why: WhyView;
-  cause: WhyFactView | undefined;
+  bySeq: Map<number, WhyFactView>;
   onFollow: (seq: number) => void;
 }
 
-function Fact({ fact, why, cause, onFollow }: FactProps) {
+function Fact({ fact, why, bySeq, onFollow }: FactProps) {
   return (
     <article class="fact-body" aria-label={`Position ${fact.seq}`}>
       <div class="fact-head">
@@ -250,16 +251,18 @@ function Fact({ fact, why, cause, onFollow }: FactProps) {
       </div>
       {fact.sentence !== "" && (
         <p class={`fact-sentence tone-${fact.tone === "faint" ? "plain" : fact.tone}`}>
-          <VisibleText text={fact.sentence} />
+          <BacktickText text={fact.sentence} />
         </p>
       )}
       {fact.details.map((detail, index) => (
         <p key={index} class="fact-detail">
-          <VisibleText text={detail} />
+          <BacktickText text={detail} />
         </p>
       ))}
       <OutputBlock lines={fact.evidence} label={`Evidence of position ${fact.seq}`} maxLines={8} />
-      {fact.causeSeq !== null && <CauseLink seq={fact.causeSeq} cause={cause} onFollow={onFollow} />}
+      {fact.causeSeqs.map((seq) => (
+        <CauseLink key={seq} seq={seq} cause={bySeq.get(seq)} onFollow={onFollow} />
+      ))}
     </article>
   );
 }
@@ -281,7 +284,7 @@ function CauseLink({ seq, cause, onFollow }: { seq: number; cause: WhyFactView |
       </Link>
       {text !== "" && (
         <span class="muted">
-          : <VisibleText text={text} />
+          : <BacktickText text={text} />
         </span>
       )}
     </p>

@@ -42,7 +42,9 @@ pub struct ProgressPrinter<'o> {
 
 impl SessionObserver for ProgressPrinter<'_> {
     fn observe_event(&mut self, told: RunnerEvent<'_>) {
-        if let Some(view) = &self.view {
+        // With `--verbose`, the output scrolls above the live area.
+        let is_printed = self.verbose.is_some() && matches!(told, RunnerEvent::Output(..));
+        if let Some(view) = self.view.as_ref().filter(|_| !is_printed) {
             update_view(view, told);
         }
         if self.closed {
