@@ -11,6 +11,8 @@ use crate::{Failure, hints};
 
 /// The number of sessions, newest first, among which those that have left their work to a person are searched.
 const MAX_SEARCHED_SESSIONS: usize = 200;
+/// The most stopped tasks among which those that wait for a person are searched.
+const MAX_EXAMINED_TASKS: usize = 10_000;
 
 /// Lists the open sessions, and those of the newest that have left their work to a person, newest first.
 pub fn list_current_sessions(snapshot: &StoreSnapshot<'_>) -> Result<Vec<Session>, Failure> {
@@ -27,25 +29,22 @@ pub fn find_last_ended_session(snapshot: &StoreSnapshot<'_>) -> Result<Option<Se
     Ok(newest.into_iter().filter(Session::is_over).max_by_key(|session| session.ended_at))
 }
 
-/// Lists the tasks that wait for a person, oldest first, and at most so many.
+/// Lists the tasks that wait for a person, oldest first: at most so many, of the first [`MAX_EXAMINED_TASKS`] that are stopped.
 pub fn list_waiting_tasks(snapshot: &StoreSnapshot<'_>, most: usize) -> Result<Vec<Task>, Failure> {
-    let (mut found, mut certain) = (Vec::new(), 0);
+    let (mut waiting, mut examined, mut failed) = (Vec::new(), 0, None);
     let filter = TaskFilter { states: vec![TaskState::Blocked, TaskState::Failed], ..TaskFilter::default() };
     snapshot
         .visit_tasks(&filter, |task| {
-            certain += usize::from(blocking_task(&task).is_none());
-            found.push(task);
-            certain < most
+            match is_waiting_task(snapshot, &task) {
+                Ok(true) => waiting.push(task),
+                Ok(false) => {}
+                Err(failure) => failed = Some(failure),
+            }
+            examined += 1;
+            waiting.len() < most && examined < MAX_EXAMINED_TASKS && failed.is_none()
         })
         .map_err(hints::store_failure)?;
-    let mut waiting = Vec::new();
-    for task in found {
-        if is_waiting_task(snapshot, &task)? {
-            waiting.push(task);
-        }
-    }
-    waiting.truncate(most);
-    Ok(waiting)
+    failed.map_or(Ok(waiting), Err)
 }
 
 /// Returns whether a task waits for a person. A task that another one blocks waits for that one.

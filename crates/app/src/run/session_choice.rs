@@ -163,7 +163,7 @@ fn find_last_task_of_goal(
     let (RunTarget::Goal(_), false) = (target, request.fresh) else { return Ok(None) };
     let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
     let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
-    let last = sessions.iter().filter(|session| target.is_target_of(session)).max_by_key(|session| session.version);
+    let last = sessions.iter().filter(|session| target.is_target_of(session)).max_by_key(|session| session.started);
     let Some(id) = last.and_then(|session| session.task) else { return Ok(None) };
     snapshot.find_task(id).map_err(hints::view_failure)
 }

@@ -120,21 +120,27 @@ fn unknown_name_failure(what: &str, id: &dyn Display, kind: EventType) -> Failur
     Failure::new(FailureCode::NotFound, format!("there is no {what} {id}")).with_hint(all)
 }
 
-/// Reads the newest events that match a filter, oldest first.
-fn read_events(opened: &OpenedProject, filter: &EventFilter) -> Result<Vec<EventRecord>, Failure> {
-    let mut records = opened.store.read_events_back(filter, None, MAX_REPORT_EVENTS).map_err(hints::store_failure)?;
+/// The newest events of a subject, oldest first.
+struct SubjectEvents {
+    records: Vec<EventRecord>,
+    /// A note about older events, if they were left out.
+    note: Option<(&'static str, String)>,
+}
+
+/// Reads the newest events that match a filter. The command shows all of them.
+fn read_events(opened: &OpenedProject, filter: &EventFilter, command: &str) -> Result<SubjectEvents, Failure> {
+    let mut records =
+        opened.store.read_events_back(filter, None, MAX_REPORT_EVENTS + 1).map_err(hints::store_failure)?;
+    let is_cut = records.len() > MAX_REPORT_EVENTS;
+    records.truncate(MAX_REPORT_EVENTS);
     records.reverse();
-    Ok(records)
+    let note = format!("only the newest {MAX_REPORT_EVENTS} events count; `{command}` shows all");
+    Ok(SubjectEvents { records, note: is_cut.then_some(("older", note)) })
 }
 
-/// Returns a note about older events, if the report has left them out.
-fn note_older_events(records: &[EventRecord], command: &str) -> Option<(&'static str, String)> {
-    let is_cut = records.len() == MAX_REPORT_EVENTS;
-    is_cut.then(|| ("older", format!("only the newest {MAX_REPORT_EVENTS} events count; `{command}` shows all")))
-}
-
-fn read_task_events(opened: &OpenedProject, id: TaskId) -> Result<Vec<EventRecord>, Failure> {
-    read_events(opened, &EventFilter { task: Some(id), ..EventFilter::default() })
+fn read_task_events(opened: &OpenedProject, id: TaskId) -> Result<SubjectEvents, Failure> {
+    let filter = EventFilter { task: Some(id), ..EventFilter::default() };
+    read_events(opened, &filter, &format!("windlass events --task {id}"))
 }
 
 /// Returns the first step that is not `windlass why` again.
@@ -148,10 +154,10 @@ pub fn format_times(count: usize) -> String {
 
 fn report_task(opened: &OpenedProject, id: TaskId) -> Result<WhyReport, Failure> {
     let task = opened.require_task(id)?;
-    let records = read_task_events(opened, id)?;
+    let SubjectEvents { records, note } = read_task_events(opened, id)?;
     let now = environment::current_timestamp();
     let mut about = vec![("goal", task.goal.clone())];
-    about.extend(note_older_events(&records, &format!("windlass events --task {id}")));
+    about.extend(note);
     if let Some(blocked) = &task.blocked {
         about.push(("blocked", blocked.reason.clone()));
         about.extend(blocked.by.map(|by| ("by", format!("the end of {by}"))));
@@ -245,7 +251,8 @@ fn list_open_dependencies(opened: &OpenedProject, task: &Task) -> Result<Vec<Str
 fn report_session(opened: &OpenedProject, name: &SessionName) -> Result<WhyReport, Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let seen = SessionView::from_session(opened, opened.require_session(name)?);
-    let records = read_events(opened, &EventFilter { session: Some(name.clone()), ..EventFilter::default() })?;
+    let filter = EventFilter { session: Some(name.clone()), ..EventFilter::default() };
+    let SubjectEvents { records, note } = read_events(opened, &filter, &format!("windlass session logs {name}"))?;
     let session = &seen.session;
     let find = |kind: EventType| records.iter().find(|record| record.kind() == kind);
     let reason = find(EventType::SessionEnded).and_then(|record| match &record.envelope.event {
@@ -279,7 +286,7 @@ fn report_session(opened: &OpenedProject, name: &SessionName) -> Result<WhyRepor
         kind: "session",
         name: name.to_string(),
         state: (tone, state),
-        about: about.chain(note_older_events(&records, &format!("windlass session logs {name}"))).collect(),
+        about: about.chain(note).collect(),
         next: find_next_command(seen.list_next_steps(opened)?),
         facts: build_facts(opened, records)?,
     })
@@ -345,11 +352,13 @@ fn report_judge(
     (tone, state): (TextTone, &str),
     mut is_own: impl FnMut(&EventRecord) -> bool,
 ) -> Result<WhyReport, Failure> {
-    let mut facts = build_facts(opened, read_task_events(opened, task.id)?)?;
+    let SubjectEvents { records, note } = read_task_events(opened, task.id)?;
+    let mut facts = build_facts(opened, records)?;
     facts.retain(|fact| is_own(&fact.record));
     let decisions = facts.iter().filter(|fact| fact.record.kind() == EventType::HookEvaluated).count();
     let decisions = if decisions == 0 { "nothing yet".to_owned() } else { format_times(decisions) };
-    let about = vec![("task", format!("{} ({})  {}", task.id, task.state, task.goal)), ("decided", decisions)];
+    let mut about = vec![("task", format!("{} ({})  {}", task.id, task.state, task.goal)), ("decided", decisions)];
+    about.extend(note);
     let (state, next) = ((tone, state.to_owned()), find_next_command(find_next_step(opened, task.id)?));
     Ok(WhyReport { kind, name, state, about, facts, next })
 }

@@ -294,19 +294,26 @@ impl TaskFilter {
     }
 }
 
+/// Selects the tasks after the first parameter, in any of so many states, oldest first. The states are merged one by one in the order
+/// of an index: one search for all of them would read and sort every task first.
+pub(super) fn select_tasks_sql(states: usize) -> String {
+    if states == 0 {
+        return "SELECT row, id FROM tasks WHERE id > ?1 ORDER BY id".to_owned();
+    }
+    let in_state = |number| format!("SELECT row, id FROM tasks WHERE id > ?1 AND state = ?{}", number + 2);
+    let all: Vec<String> = (0..states).map(in_state).collect();
+    format!("{} ORDER BY id", all.join(" UNION ALL "))
+}
+
 impl StoreSnapshot<'_> {
     /// Passes the tasks that match a filter to `take`, oldest first, until it returns `false`.
     pub fn visit_tasks(&self, filter: &TaskFilter, mut take: impl FnMut(Task) -> bool) -> Result<(), StoreError> {
-        let marks = vec!["?"; filter.states.len()].join(", ");
-        let mut wanted = if filter.states.is_empty() { String::new() } else { format!("WHERE state IN ({marks})") };
-        if filter.after.is_some() {
-            wanted.push_str(if filter.states.is_empty() { "WHERE id > ?" } else { " AND id > ?" });
-        }
+        let states: BTreeSet<&str> = filter.states.iter().map(|state| state.name()).collect();
         self.store.run_sql(|connection| {
-            let mut query = connection.prepare(&format!("SELECT row FROM tasks {wanted} ORDER BY id"))?;
-            let after = filter.after.map(|id| Value::Integer(to_signed(id.0)));
-            let states = filter.states.iter().map(|state| Value::Text(state.name().to_owned()));
-            let mut rows = query.query(params_from_iter(states.chain(after)))?;
+            let mut query = connection.prepare(&select_tasks_sql(states.len()))?;
+            let after = Value::Integer(filter.after.map_or(0, |id| to_signed(id.0)));
+            let states = states.iter().map(|state| Value::Text((*state).to_owned()));
+            let mut rows = query.query(params_from_iter([after].into_iter().chain(states)))?;
             while let Some(row) = rows.next()? {
                 let task: Task = parse_row(row)?;
                 if filter.matches_task(&task) && !take(task) {

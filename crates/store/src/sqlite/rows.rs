@@ -113,6 +113,10 @@ impl StoreSnapshot<'_> {
     }
 }
 
+/// Finds the next task for a claim. The index is named: SQLite would choose the one of states, and sort the tasks.
+pub(super) const NEXT_CLAIMABLE_SQL: &str = "SELECT priority, id FROM tasks INDEXED BY tasks_claimable
+    WHERE state IN ('ready', 'needs_continuation') AND (priority, id) > (?, ?) ORDER BY priority, id LIMIT 1";
+
 impl StateView for StoreSnapshot<'_> {
     fn head_position(&self) -> ViewResult<Seq> {
         Ok(self.head)
@@ -151,9 +155,7 @@ impl StateView for StoreSnapshot<'_> {
     ) -> ViewResult<Option<(TaskPriority, TaskId)>> {
         let (priority, id) = after.map_or((-1, 0), |(priority, id)| (i64::from(u8::from(priority)), to_signed(id.0)));
         if closed.is_empty() {
-            let sql = "SELECT priority, id FROM tasks WHERE state IN ('ready', 'needs_continuation')
-                       AND (priority, id) > (?, ?) ORDER BY priority, id LIMIT 1";
-            return self.query_one(sql, params![priority, id], read_priority_and_task);
+            return self.query_one(NEXT_CLAIMABLE_SQL, params![priority, id], read_priority_and_task);
         }
         // One query per type: there are few types, and any number of tasks may have a closed one.
         let sql = "SELECT priority, id FROM tasks INDEXED BY tasks_claimable_of_kind
@@ -260,18 +262,16 @@ pub(super) fn apply_change(connection: &Connection, change: &RowChange) -> rusql
         ),
         RowChange::DropEdge(id) => run("DELETE FROM edges WHERE id = ?", params![to_signed(id.0)]),
         RowChange::PutSession(session) => {
-            // An open session keeps its entries in the indexes: naming their columns would write the entries anew.
-            let sql = match session.is_over() {
-                true => {
-                    "INSERT INTO sessions (name, started, is_over, row) VALUES (?, ?, 1, ?)
-                     ON CONFLICT (name) DO UPDATE SET is_over = 1, row = excluded.row"
-                }
-                false => {
-                    "INSERT INTO sessions (name, started, is_over, row) VALUES (?, ?, 0, ?)
-                     ON CONFLICT (name) DO UPDATE SET row = excluded.row"
-                }
-            };
-            run(sql, params![session.name.as_str(), to_signed(session.started.0), serialize_row(session)])
+            run(
+                "INSERT INTO sessions (name, started, is_over, row) VALUES (?, ?, ?, ?)
+                 ON CONFLICT (name) DO UPDATE SET row = excluded.row",
+                params![session.name.as_str(), to_signed(session.started.0), session.is_over(), serialize_row(session)],
+            )?;
+            // Apart from the row: naming the column there would write the entries of the indexes anew at each change.
+            run(
+                "UPDATE sessions SET is_over = ?2 WHERE name = ?1 AND is_over <> ?2",
+                params![session.name.as_str(), session.is_over()],
+            )
         }
         RowChange::PutEffect(effect) => run(
             "REPLACE INTO debts (seq, place, row) VALUES (?, ?, ?)",

@@ -105,3 +105,23 @@ fn failed_transaction_is_not_committed_although_caller_ignores_error() {
         .unwrap_err();
     assert_eq!(queries::read_head(&store).unwrap(), Seq(2));
 }
+
+/// Returns the steps of the plan of a query.
+fn explain_query(store: &SqliteStore, sql: &str) -> String {
+    let mut query = store.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let count = query.parameter_count();
+    let rows = query.query_map(rusqlite::params_from_iter(vec![1; count]), |row| row.get::<_, String>(3)).unwrap();
+    rows.collect::<Result<Vec<_>, _>>().unwrap().join("\n")
+}
+
+#[test]
+fn queries_of_tasks_sort_nothing_and_scan_nothing() {
+    let (_directory, store) = store();
+    let claim = explain_query(&store, rows::NEXT_CLAIMABLE_SQL);
+    assert!(claim.contains("tasks_claimable") && !claim.contains("TEMP B-TREE"), "{claim}");
+    for states in 1..=8 {
+        let plan = explain_query(&store, &queries::select_tasks_sql(states));
+        assert!(plan.contains("tasks_in_state (state=? AND id>?)"), "{plan}");
+        assert!(!plan.contains("TEMP B-TREE") && !plan.contains("SCAN"), "{plan}");
+    }
+}

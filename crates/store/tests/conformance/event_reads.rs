@@ -1,13 +1,15 @@
 //! Reads of the log and of the state.
 
 use serde_json::json;
-use windlass_engine::{Command, EventRecord, EventType, NewSession, Seq, SessionName, TaskId};
+use windlass_engine::{
+    AgentUsage, Command, CommandOrigin, EventRecord, EventType, NewSession, Seq, SessionEndKind, SessionName, TaskId,
+};
 use windlass_store::{EventFilter, Store, StoreCommit};
 
 use crate::backends::{Backend, SqliteBackend};
 use crate::support::{
     command_origin, commit_command, complete_task, create_dependent_task, create_task, engine_rules, fill_store,
-    finish_turn, next_nonce, read_log, rename_task, start_session,
+    finish_turn, next_nonce, read_log, rename_task, run_id, start_session,
 };
 
 pub fn positions_grow<B: Backend>() {
@@ -51,7 +53,8 @@ pub fn pages_add_up_to_the_whole<B: Backend>() {
     assert_eq!(store.read_events(&EventFilter::default(), Seq::START, 0).unwrap(), []);
 }
 
-/// Creates a log with two sessions and with an event that only mentions one of them. Returns filter values for sessions.
+/// Creates a log with two sessions, with an event that only mentions one of them, and with a late event of that one after its end.
+/// Returns filter values for sessions.
 fn two_sessions(store: &mut impl Store) -> [Option<SessionName>; 4] {
     fill_store(store, 6);
     commit_command(store, &create_task("names a session"));
@@ -60,6 +63,16 @@ fn two_sessions(store: &mut impl Store) -> [Option<SessionName>; 4] {
     let other: SessionName = "mai".parse().unwrap();
     commit_command(store, &Command::StartSession(NewSession { name: other.clone(), ..main.clone() }));
     commit_command(store, &finish_turn(1));
+    let (name, ending) = (main.name.clone(), SessionEndKind::Cancelled);
+    commit_command(store, &Command::StopSession { name, ending, reason: None });
+    let usage = AgentUsage::default();
+    commit_command(store, &Command::InterruptTurn { run: run_id(2), record: None, usage });
+    let late = CommandOrigin { run: Some(run_id(1)), ..command_origin() };
+    store.execute_command(&engine_rules(), &late, &create_task("late"), next_nonce()).unwrap();
+    let view = store.open_view().unwrap();
+    let session = view.find_session(&main.name).unwrap().unwrap();
+    assert!(session.is_over() && session.version == view.head_position().unwrap(), "{session:?}");
+    drop(view);
     [None, Some(main.name), Some(other), Some("absent".parse().unwrap())]
 }
 
