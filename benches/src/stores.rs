@@ -19,7 +19,7 @@ pub fn builtin_rules() -> EngineRules {
 }
 
 pub fn bench_origin() -> CommandOrigin {
-    let at = Timestamp::from_millis(1_800_000_000_000);
+    let at = Timestamp::from_millis(1_750_000_000_000);
     CommandOrigin { by: "bench".to_owned(), at, authority: Authority::Person, run: None, via: None }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use windlass_engine::{
-    Authority, ChangeRef, Command, EventRecord, EventType, GateAnswer, NextAction, Session, SessionName, SessionPhase,
-    StateView, TaskId, TaskResolution, TaskState,
+    Authority, ChangeRef, Command, Event, EventRecord, EventType, GateAnswer, NextAction, Session, SessionName,
+    SessionPhase, StateView, TaskId, TaskResolution, TaskState,
 };
 use windlass_process::RunControl;
 use windlass_runner::{RunError, Runner};
@@ -13,7 +13,7 @@ use windlass_text as text;
 
 use crate::caller::CallerContext;
 use crate::context::OpenedProject;
-use crate::event_text::summarize_event;
+use crate::event_text::{describe_gate_answer, summarize_event};
 use crate::next_step::find_change_step;
 use crate::person::ConcernedSessions;
 use crate::resume_command::ResumeCommand;
@@ -21,6 +21,8 @@ use crate::{Failure, FailureCode, Notice, environment, execution, hints};
 
 /// The time between two looks into the log for an answer from elsewhere, while a question is open.
 const ANSWER_POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// The newest answers that are searched for the one that ended a question.
+const MAX_SEARCHED_ANSWERS: usize = 100;
 
 /// An answer to a task or to a session.
 #[derive(Debug)]
@@ -40,8 +42,13 @@ pub enum AnswerReport {
 }
 
 impl AnswerReport {
-    /// Describes what happens now, with the next command.
-    pub fn describe_outcome(&self, opened: &OpenedProject) -> Result<String, Failure> {
+    /// Describes what happens now, with the next command. The answer is in the log already, so a failure to read the state is no
+    /// failure of the answer.
+    pub fn describe_outcome(&self, opened: &OpenedProject) -> String {
+        self.describe_effect(opened).unwrap_or_else(|_| "the answer is recorded".to_owned())
+    }
+
+    fn describe_effect(&self, opened: &OpenedProject) -> Result<String, Failure> {
         let effect = match self {
             Self::Task(id, _) => format!("{id} is now {}", opened.require_task(*id)?.state.name().replace('_', " ")),
             Self::Session(session, answer) => describe_session_effect(session, *answer),
@@ -86,20 +93,41 @@ pub fn describe_session_effect(session: &Session, answer: TaskResolution) -> Str
 
 /// Describes the last answer to a task or a session, with the person who gave it.
 pub fn describe_last_answer(opened: &OpenedProject, subject: &str) -> Result<Option<String>, Failure> {
+    let newest = read_answers_back(opened, subject, 1)?;
+    let describe = |record: &EventRecord| {
+        format!("the last answer is from {}: {}", record.envelope.metadata.triggered_by, summarize_event(record))
+    };
+    Ok(newest.first().map(describe))
+}
+
+/// Describes the first answer to a task or a session since a time, in milliseconds: the person who gave it and the choice, but not
+/// the text.
+pub fn describe_answer_since(opened: &OpenedProject, subject: &str, since: i64) -> Result<Option<String>, Failure> {
+    let answers = read_answers_back(opened, subject, MAX_SEARCHED_ANSWERS)?;
+    let first = answers.iter().take_while(|record| record.envelope.timestamp.millis() >= since).last();
+    let describe = |record: &EventRecord| {
+        let choice = match &record.envelope.event {
+            Event::TaskAnswered(answered) => answered.answer.name(),
+            Event::GateAnswered(answered) => describe_gate_answer(answered.answer),
+            _ => return None,
+        };
+        Some(format!("the answer is from {}: {choice}", record.envelope.metadata.triggered_by))
+    };
+    Ok(first.and_then(describe))
+}
+
+/// Reads the newest answers to a task or a session, newest first.
+fn read_answers_back(opened: &OpenedProject, subject: &str, most: usize) -> Result<Vec<EventRecord>, Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let name = subject.parse::<SessionName>().ok();
     let session = name.as_ref().map(|name| snapshot.find_session(name)).transpose().map_err(hints::view_failure)?;
     let task = subject.parse::<TaskId>().ok().or_else(|| session.flatten()?.task);
     if task.is_none() && name.is_none() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let types = vec![EventType::TaskAnswered, EventType::GateAnswered];
     let filter = EventFilter { types, task, session: name.filter(|_| task.is_none()) };
-    let newest = opened.store.read_events_back(&filter, None, 1).map_err(hints::store_failure)?;
-    let describe = |record: &EventRecord| {
-        format!("the last answer is from {}: {}", record.envelope.metadata.triggered_by, summarize_event(record))
-    };
-    Ok(newest.first().map(describe))
+    opened.store.read_events_back(&filter, None, most).map_err(hints::store_failure)
 }
 
 /// Answers a task or a session, as a person.

@@ -33,12 +33,22 @@ impl SessionView {
         }
     }
 
-    /// Returns whether the process of an open session has died. A session that asks a person needs no process until the answer.
+    /// Returns whether no process runs an open session that needs one. A session that asks a person needs none until the answer.
     pub fn is_deserted(&self) -> bool {
         !self.alive && !self.session.is_over() && self.session.next_action() != NextAction::Answer
     }
 
-    /// Returns the command that goes on with a session whose process has died.
+    /// Describes a session that no process runs, and what its resume command does. It does not say why: a process that died and one
+    /// that ended with a question leave the same record.
+    pub fn describe_desertion(&self) -> Option<&'static str> {
+        self.is_deserted().then_some(match (&self.session.stopping, self.session.ending_kind()) {
+            (_, Some(_)) => "It has ended, but its last hooks have not run; this runs them",
+            (Some(_), None) => "It was cancelled, but no process runs it; this ends it",
+            (None, None) => "No process runs it; this continues it",
+        })
+    }
+
+    /// Returns the command that goes on with a session that no process runs.
     pub fn find_resume_command(&self, opened: &OpenedProject) -> Result<Option<String>, Failure> {
         let steps = if self.is_deserted() { self.list_next_steps(opened)? } else { Vec::new() };
         Ok(steps.first().map(NextStep::shell_line))

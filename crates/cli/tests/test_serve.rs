@@ -316,6 +316,9 @@ fn secret_that_is_configured_later_is_masked() {
         assert_eq!(answer.status, 200, "{path}");
         assert!(answer.text.contains("the key is") && !answer.text.contains("hunter2-abc"), "{path}: {}", answer.text);
     }
+    // An error may name what it was given.
+    let error = page.get("/api/why/hunter2-abc", &token);
+    assert!(error.status == 404 && !error.text.contains("hunter2-abc"), "{}", error.text);
 }
 
 #[test]

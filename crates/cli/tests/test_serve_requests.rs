@@ -79,13 +79,22 @@ fn question_link_ends_with_its_question() {
     let world = create_escalated_task("");
     let page = ServedPage::new(&world, &[]);
     let token = read_question_token(&world, "T1");
-    world.run_ok(&["answer", "T1", "continue"]);
-    let late = page.get(&format!("/api/questions/{token}"), "");
-    assert_eq!((late.status, &late.json()["cause"]), (404, &json!("the last answer is from ann: continue")));
+    let path = format!("/api/questions/{token}");
+    // The link is no login: it tells who answered its question, but no text, and nothing of later answers.
+    let check_late = || {
+        for late in [page.get(&path, ""), page.post(&path, "", &json!({"answer": "continue"}))] {
+            assert_eq!((late.status, &late.json()["cause"]), (404, &json!("the answer is from ann: continue")));
+            assert!(!late.text.contains("private"), "{}", late.text);
+        }
+    };
+    world.run_ok(&["answer", "T1", "continue", "first private text"]);
+    check_late();
     // The same task asks again: that is another question.
     assert_eq!(world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]).code, 4);
-    assert_eq!(page.get(&format!("/api/questions/{token}"), "").status, 404);
+    check_late();
     assert_eq!(page.get(&format!("/api/questions/{}", read_question_token(&world, "T1")), "").status, 200);
+    world.run_ok(&["answer", "T1", "reject", "second private text"]);
+    check_late();
     let error = world.expect_failure(&["serve", "question", "T7"]);
     assert!(error.contains("waits for no answer"), "{error}");
 }
@@ -264,7 +273,25 @@ fn change_names_remote_that_merge_pushes_to() {
         let page = ServedPage::new(&repo.world, &[]);
         let change = page.get("/api/changes/T1", &ServedPage::create_token(&repo.world, "look")).json();
         assert_eq!((&change["canMerge"], &change["mergeRemote"]), (&json!(true), &remote), "{change}");
+        // As in a merge, an untrusted configuration names no remote.
+        repo.world.write(".windlass/config.yaml", format!("{config}forge: {{remote: fork}}\n"));
+        let change = page.get("/api/changes/T1", &ServedPage::create_token(&repo.world, "look")).json();
+        assert_eq!(change["mergeRemote"], remote, "{change}");
     }
+}
+
+#[test]
+fn stacked_change_cannot_be_merged_before_the_one_below() {
+    let repo = GitProject::new("hooks: {before_submit: [create_pr]}\n");
+    repo.set_agent("f=$(git branch --show-current | tr / -)\necho b > $f").add_task("First");
+    repo.world.run_ok(&["task", "add", "Second", "--depends", "T1"]);
+    assert_eq!(repo.run_ready_tasks().code, 0);
+    let page = ServedPage::new(&repo.world, &[]);
+    let token = ServedPage::create_token(&repo.world, "look");
+    let can_merge = |id: &str| page.get(&format!("/api/changes/{id}"), &token).json()["canMerge"].clone();
+    assert_eq!([can_merge("T1"), can_merge("T2")], [true, false]);
+    repo.world.run_ok(&["change", "merge", "T1", "--trust"]);
+    assert_eq!(can_merge("T2"), true);
 }
 
 #[test]

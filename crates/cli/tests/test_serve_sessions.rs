@@ -1,5 +1,7 @@
 //! What the page tells about sessions: their timelines, who blocked, and what goes on after a process has died.
 
+use std::io::{BufRead, BufReader, Read};
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -77,11 +79,38 @@ fn killed_run_is_shown_as_dead_with_command_that_resumes_it() {
     let session = &now["working"][0];
     let resume = format!("windlass run --session {SESSION_NAME} --agent 'command:sh agent.sh'");
     assert_eq!((&session["isRunning"], &session["resumeCommand"]), (&json!(false), &json!(resume)), "{session}");
+    assert_eq!(session["resumeNote"], "No process runs it; this continues it");
     assert_eq!((&session["waitsFor"], &session["tone"]), (&Value::Null, &json!("warning")));
     assert_eq!((&task(world)["isDeserted"], &task(world)["tone"]), (&json!(true), &json!("warning")));
     let timeline = read_view(world, &format!("/api/sessions/{SESSION_NAME}"));
     let turn = &items_of(&timeline, "turn")[0];
     assert_eq!((&turn["isPending"], &turn["title"]), (&json!(false), &json!("interrupted: its process has died")));
+    world.run_ok(&["session", "cancel", SESSION_NAME]);
+    let session = &read_view(world, "/api/sessions")["sessions"][0];
+    assert_eq!(session["resumeCommand"], "windlass doctor --settle", "{session}");
+    assert_eq!(session["resumeNote"], "It was cancelled, but no process runs it; this ends it");
+}
+
+#[test]
+fn output_of_turn_ends_for_revoked_viewer() {
+    let mut waiting = PausedRun::new("");
+    let world = &waiting.world;
+    let page = ServedPage::new(world, &[]);
+    let token = ServedPage::create_token(world, "look");
+    let headers = [format!("Host: {}", page.host), format!("Authorization: Bearer {token}")];
+    let request = format!("GET /api/sessions/{SESSION_NAME}/output");
+    let mut output = BufReader::new(page.open_request(&request, &headers, ""));
+    let mut line = String::new();
+    while !line.contains("event: turn") {
+        line.clear();
+        assert!(output.read_line(&mut line).unwrap() > 0, "the stream is open");
+    }
+    world.run_ok(&["serve", "invite", "--revoke", "robot"]);
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert!(!rest.contains("event: end"), "the turn goes on: {rest}");
+    std::fs::write(waiting.world.path("go"), "").unwrap();
+    assert_eq!(waiting.await_exit().0, 0);
 }
 
 #[test]

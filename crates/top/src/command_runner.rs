@@ -15,7 +15,7 @@ pub fn run_store_command(opened: &mut OpenedProject, command: &StoreCommand) -> 
     Ok(match command {
         StoreCommand::Answer { subject, answer, text } => {
             let request = AnswerRequest { subject: subject.clone(), answer: answer.0, text: text.clone() };
-            submit_answer(opened, request)?.describe_outcome(opened)?
+            submit_answer(opened, request)?.describe_outcome(opened)
         }
         StoreCommand::Say { session, text } => {
             let session = opened.find_referenced_session(session)?;

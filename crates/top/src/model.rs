@@ -17,6 +17,8 @@ use crate::screens::{self, RowContext};
 
 /// The most pages that Esc goes back through.
 const MAX_PAGES: usize = 50;
+/// The most pages of a list that is loaded in parts.
+pub const MAX_LOADED_PAGES: usize = 10;
 /// The most lines of a turn that are kept.
 const MAX_LIVE_LINES: usize = 2000;
 /// The size below which there is nothing useful to draw.
@@ -78,9 +80,9 @@ impl PageState {
         Some(query)
     }
 
-    /// Begins a query for one page more if the cursor has reached the end of what was loaded.
+    /// Begins a query for one page more if the cursor has reached the end of what was loaded, unless there are enough pages.
     pub fn begin_load_of_more(&mut self) -> Option<ViewQuery> {
-        if self.is_loading() || !self.is_at_loaded_end() {
+        if self.is_loading() || self.pages >= MAX_LOADED_PAGES || !self.is_at_loaded_end() {
             return None;
         }
         self.pages += 1;
@@ -132,7 +134,8 @@ impl PageState {
 
     /// Builds the rows again. The cursor stays at its target, at the end of a log, or at its place.
     fn rebuild_rows(&mut self, width: u16, now: i64) {
-        let context = RowContext { width, now, toggled: &self.toggled };
+        let is_full = self.pages >= MAX_LOADED_PAGES;
+        let context = RowContext { width, now, toggled: &self.toggled, is_full };
         let rows = self.data.as_ref().map(|data| screens::build_rows(data, context)).unwrap_or_default();
         let target = self.target().cloned();
         let part = self.rows[..self.cursor.min(self.rows.len())].iter().rev();

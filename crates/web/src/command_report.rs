@@ -43,7 +43,7 @@ impl FrontEnd for NoticeCollector {
     }
 }
 
-/// Runs a command, and collects its notices without secrets.
+/// Runs a command, and collects its notices without secrets, also if it fails.
 pub fn run_with_notices<T>(
     state: &ServerState,
     opened: &mut OpenedProject,
@@ -55,5 +55,9 @@ pub fn run_with_notices<T>(
     opened.front_end = front_end;
     let (texts, mask) = (collector.0.lock().unwrap_or_else(PoisonError::into_inner), state.mask());
     let notices = texts.iter().map(|text| mask.mask_text(text).into_owned()).collect();
-    Ok(CommandReport { result: done?, notices: CommandNotices { notices } })
+    let notices = CommandNotices { notices };
+    match done {
+        Ok(result) => Ok(CommandReport { result, notices }),
+        Err(error) => Err(error.mask_secrets(&mask).with_notices(notices)),
+    }
 }

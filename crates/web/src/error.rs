@@ -6,6 +6,9 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_app::{Failure, FailureCode};
+use windlass_hooks::SecretMask;
+
+use crate::command_report::CommandNotices;
 
 /// The body of an answer with an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -15,23 +18,41 @@ pub struct ErrorBody {
     pub cause: Option<String>,
     pub hint: Option<String>,
     pub code: String,
+    #[serde(flatten)]
+    pub notices: CommandNotices,
 }
 
 /// An error of a request.
 #[derive(Debug)]
 pub struct RequestError {
     status: StatusCode,
-    body: ErrorBody,
+    body: Box<ErrorBody>,
 }
 
 impl RequestError {
     pub fn new(status: StatusCode, code: &str, error: &str, hint: &str) -> Self {
         let hint = Some(hint.to_owned()).filter(|hint| !hint.is_empty());
-        Self { status, body: ErrorBody { error: error.to_owned(), cause: None, hint, code: code.to_owned() } }
+        let (error, code, notices) = (error.to_owned(), code.to_owned(), CommandNotices::default());
+        Self { status, body: Box::new(ErrorBody { error, cause: None, hint, code, notices }) }
     }
 
     pub fn with_cause(mut self, cause: &str) -> Self {
         self.body.cause = Some(cause.to_owned());
+        self
+    }
+
+    /// Adds what the command said before it failed.
+    pub fn with_notices(mut self, notices: CommandNotices) -> Self {
+        self.body.notices = notices;
+        self
+    }
+
+    /// Masks the secrets that the configuration names.
+    pub fn mask_secrets(mut self, mask: &SecretMask) -> Self {
+        let body = &mut self.body;
+        for text in [Some(&mut body.error), body.cause.as_mut(), body.hint.as_mut()].into_iter().flatten() {
+            *text = mask.mask_text(text).into_owned();
+        }
         self
     }
 
@@ -66,7 +87,9 @@ impl From<Failure> for RequestError {
         };
         let cause = (!failure.causes.is_empty()).then(|| failure.causes.join(": "));
         let code = failure.code.name().to_owned();
-        Self { status, body: ErrorBody { error: failure.message, cause, hint: failure.hint, code } }
+        let notices = CommandNotices::default();
+        let body = ErrorBody { error: failure.message, cause, hint: failure.hint, code, notices };
+        Self { status, body: Box::new(body) }
     }
 }
 

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use windlass_app::answers::describe_last_answer;
+use windlass_app::answers::describe_answer_since;
 use windlass_app::context::OpenedProject;
 use windlass_app::views::{self, LogQuery, TaskQuery};
 use windlass_app::web_access::{LinkedQuestion, PageViewer, ViewerRole};
@@ -86,14 +86,17 @@ async fn read_view<T: Send + 'static>(
     run_masked(state, |opened| view(opened)).await
 }
 
-/// Runs some work, and masks its result.
+/// Runs some work, and masks its result or its error.
 async fn run_masked<T: Send + 'static>(
     state: &Arc<ServerState>,
     work: impl FnOnce(&mut OpenedProject) -> Result<T, RequestError> + Send + 'static,
 ) -> MaskedAnswer<T> {
     let masked = state.clone();
-    let (value, mask) = state.pool().run(move |opened| Ok((work(opened)?, masked.mask()))).await?;
-    Ok(MaskedJson(value, mask))
+    let run = move |opened: &mut OpenedProject| {
+        let (done, mask) = (work(opened), masked.mask());
+        done.map(|value| MaskedJson(value, mask.clone())).map_err(|error| error.mask_secrets(&mask))
+    };
+    state.pool().run(run).await
 }
 
 /// Describes a viewer and the project.
@@ -246,12 +249,13 @@ pub async fn get_question(State(state): SharedState, Path(token): Path<String>) 
     .await
 }
 
-/// Finds the question of a link, as long as it waits for an answer.
+/// Finds the question of a link, as long as it waits for an answer. After that, a holder of the link sees who answered it, but no
+/// text: the link is no login.
 pub fn find_linked_item(opened: &OpenedProject, question: &LinkedQuestion) -> Result<views::WaitingItem, RequestError> {
     let item = views::find_waiting_item(opened, &question.subject)?;
     match item.filter(|item| item.since <= question.created_at && !item.answers.is_empty()) {
         Some(item) => Ok(item),
-        None => Err(match describe_last_answer(opened, &question.subject)? {
+        None => Err(match describe_answer_since(opened, &question.subject, question.created_at)? {
             Some(answer) => used_link().with_cause(&answer),
             None => used_link(),
         }),

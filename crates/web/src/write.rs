@@ -118,11 +118,19 @@ fn give_answer(
     answer: TaskResolution,
     text: Option<String>,
 ) -> Result<SessionOutcome, RequestError> {
-    let request = AnswerRequest { subject: subject.clone(), answer, text: nonblank(text) };
-    match submit_answer(opened, request) {
-        Ok(report) => Ok(SessionOutcome { outcome: report.describe_outcome(opened)? }),
-        Err(failure) => Err(explain_refused_answer(opened, &subject, failure)),
-    }
+    submit_and_describe(opened, &subject, answer, text)
+        .map_err(|failure| explain_refused_answer(opened, &subject, failure))
+}
+
+fn submit_and_describe(
+    opened: &mut OpenedProject,
+    subject: &str,
+    answer: TaskResolution,
+    text: Option<String>,
+) -> Result<SessionOutcome, Failure> {
+    let request = AnswerRequest { subject: subject.to_owned(), answer, text: nonblank(text) };
+    let report = submit_answer(opened, request)?;
+    Ok(SessionOutcome { outcome: report.describe_outcome(opened) })
 }
 
 /// Adds the answer that came first to the refusal of a second one.
@@ -171,8 +179,9 @@ pub async fn answer_question(
             let answers: Vec<&str> = item.answers.iter().map(|answer| answer.name()).collect();
             return Err(RequestError::bad_request(&format!("the answers are {}", answers.join(", "))));
         }
-        // The engine takes one answer to a question, so the second of two people gets its refusal.
-        let done = give_answer(opened, question.subject, body.answer.0, body.text)?;
+        // The engine takes one answer to a question, so the second of two people gets its refusal. It does not name the first
+        // answer: the link is no login.
+        let done = submit_and_describe(opened, &question.subject, body.answer.0, body.text)?;
         access.redeem_question(&token)?;
         Ok(done)
     })

@@ -8,8 +8,9 @@ use windlass_runner::external_merges;
 use windlass_vcs::git::{BaseBranch, BranchName, Error, GitClient, GitRepository, RemoteName};
 
 use super::{ChangeRecord, ChangeState};
+use crate::context::OpenedProject;
 use crate::project::Project;
-use crate::{Failure, environment, execution, hints};
+use crate::{Failure, environment, execution, hints, trust};
 
 /// Runs `work` with git, if the project is in a repository.
 pub fn with_git<T>(
@@ -17,11 +18,21 @@ pub fn with_git<T>(
     control: &RunControl,
     work: impl FnOnce(&GitClient<'_>) -> Result<T, Error>,
 ) -> Result<Option<T>, Failure> {
+    // Git also helps under a configuration that cannot be read.
+    with_configured_git(project, Config::load(&project.root).ok().as_ref(), control, work)
+}
+
+/// Runs `work` with git and the remote of a configuration, if the project is in a repository.
+fn with_configured_git<T>(
+    project: &Project,
+    config: Option<&Config>,
+    control: &RunControl,
+    work: impl FnOnce(&GitClient<'_>) -> Result<T, Error>,
+) -> Result<Option<T>, Failure> {
     let owner_lock = execution::acquire_owner_lock(project)?;
     let Some(repository) = GitRepository::discover(&project.root).map_err(hints::git_failure)? else { return Ok(None) };
     let run = |spec: &_| start(spec, &owner_lock, control, &mut |_, _| {});
-    // Git also helps under a configuration that cannot be read.
-    let named = Config::load(&project.root).ok().and_then(|config| config.settings.forge.remote);
+    let named = config.and_then(|config| config.settings.forge.remote.as_ref());
     let named = named.map(|remote| RemoteName::new(&remote.value)).transpose().map_err(hints::git_failure)?;
     let git = GitClient::new(repository, &run, &environment::inherited_environment()).with_remote(named);
     work(&git).map(Some).map_err(hints::git_failure)
@@ -36,10 +47,15 @@ pub fn with_optional_git<T>(project: &Project, work: impl FnOnce(&GitClient<'_>)
     done.ok().flatten()
 }
 
-/// Returns the remote that the merge of a change pushes to; none if it moves a local branch, or if git cannot tell.
-pub fn find_merge_remote(project: &Project, change: &ChangeRecord) -> Option<String> {
+/// Returns the remote that the merge of a change pushes to; none if it moves a local branch, or if git cannot tell. As in a merge,
+/// only a trusted configuration names the remote.
+pub fn find_merge_remote(opened: &OpenedProject, change: &ChangeRecord) -> Option<String> {
     let base = BranchName::new(change.base_name()).ok()?;
-    let found = with_git(project, &RunControl::new(), |git| git.merge_remote(Some(&base)));
+    let config = Config::load(&opened.project.root).ok()?;
+    let is_trusted = trust::is_config_effective(&opened.project, &config, opened.trust).ok()?;
+    let config = if is_trusted { config } else { config.without_trust() };
+    let control = RunControl::new();
+    let found = with_configured_git(&opened.project, Some(&config), &control, |git| git.merge_remote(Some(&base)));
     found.ok().flatten().flatten().map(|remote| remote.to_string())
 }
 

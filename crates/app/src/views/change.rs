@@ -15,7 +15,7 @@ use crate::changes::{
 use crate::context::OpenedProject;
 use crate::event_text::describe_run_outcome;
 use crate::hook_runs::{RunCauses, find_newest_runs, read_last_recorded_lines};
-use crate::next_step::find_change_step;
+use crate::next_step::{find_change_step, find_lower_change};
 use crate::runner_settings::build_secret_mask;
 use crate::tone::TextTone;
 use crate::{Failure, event_text};
@@ -183,10 +183,11 @@ pub fn load_change_details(opened: &OpenedProject, id: TaskId) -> Result<ChangeD
     }
     let is_open = change.change_state() == ChangeState::Open;
     let waits = matches!(task.state, TaskState::Completed | TaskState::Blocked);
-    let can_merge = is_open && waits && find_change_step(opened, task)?.is_some();
+    let has_step = is_open && waits && find_change_step(opened, task)?.is_some();
+    let can_merge = has_step && find_lower_change(opened, task)?.is_none();
     Ok(ChangeDetails {
         can_merge,
-        merge_remote: if can_merge { find_merge_remote(&opened.project, &change) } else { None },
+        merge_remote: if can_merge { find_merge_remote(opened, &change) } else { None },
         checks: list_checks(opened, id)?,
         answers: AnswerChoice::list_for_task(task),
         change: change_summary(&change),

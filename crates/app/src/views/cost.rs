@@ -264,3 +264,106 @@ fn duration_row((hook, mut durations): (String, Vec<u64>)) -> HookDuration {
     let at = |percent: usize| durations[(durations.len() * percent).div_ceil(100).max(1) - 1];
     HookDuration { hook, runs: durations.len(), p50_ms: at(50), p95_ms: at(95) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use windlass_engine::{
+        AgentUsage, Authority, Command, CommandOrigin, EngineRules, HookRegistry, NewSession, NewTask, SessionTerms,
+        TurnAnswer, WorkSource, WorkspaceMode,
+    };
+    use windlass_store::{Lifetime, SqliteStore};
+
+    use super::*;
+    use crate::SilentFrontEnd;
+    use crate::project::Project;
+
+    /// A project with one session, whose turns have ten tokens each.
+    struct TestLog(OpenedProject);
+
+    impl TestLog {
+        fn start_session(directory: &Path, at: i64) -> Self {
+            fs::create_dir(directory.join(".windlass")).unwrap();
+            let project = Project::open_at(directory).unwrap().unwrap();
+            let store = SqliteStore::create(&project.store_file(), Lifetime::Service).unwrap();
+            let mut log = Self(OpenedProject::new(project, store, false, Arc::new(SilentFrontEnd)));
+            log.add_task(at);
+            let begin = Command::StartSession(NewSession {
+                name: "pump".parse().unwrap(),
+                task: Some(TaskId(1)),
+                goal: None,
+                work: WorkSource::Given,
+                workspace_mode: WorkspaceMode::InPlace,
+                config: "hooks: {}".to_owned(),
+                protected: None,
+                agent: "command:true".to_owned(),
+                terms: SessionTerms::default(),
+                owner: "w1".parse().unwrap(),
+                nonce: 7,
+                fresh: false,
+            });
+            log.execute(at, &begin);
+            log
+        }
+
+        fn execute(&mut self, at: i64, command: &Command) {
+            let rules = EngineRules { registry: HookRegistry::with_builtins(), ..EngineRules::default() };
+            let (by, authority, at) = ("ada".to_owned(), Authority::Person, Timestamp::from_millis(at));
+            let origin = CommandOrigin { by, at, authority, run: None, via: None };
+            let nonce = u128::from(self.0.store.head().unwrap().0);
+            self.0.store.execute_command(&rules, &origin, command, nonce).unwrap();
+        }
+
+        fn add_task(&mut self, at: i64) {
+            self.execute(at, &Command::CreateTask(NewTask { goal: "One".to_owned(), ..NewTask::default() }));
+        }
+
+        fn finish_turn(&mut self, at: i64) {
+            let filter = EventFilter { types: vec![EventType::TurnStarted], ..EventFilter::default() };
+            let started = self.0.store.read_events_back(&filter, None, 1).unwrap().remove(0);
+            let Event::TurnStarted(turn) = &started.envelope.event else { panic!("{started:?}") };
+            let usage = AgentUsage { input: 10, ..AgentUsage::default() };
+            let answer = TurnAnswer { output: format!("At {at}."), usage, ..TurnAnswer::default() };
+            self.execute(at, &Command::FinishTurn { run: turn.run.clone(), answer });
+        }
+    }
+
+    #[test]
+    fn usage_counter_adds_new_turns_and_starts_again_at_midnight() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut log = TestLog::start_session(directory.path(), 1000);
+        let mut counter = UsageCounter::default();
+        let mut check_count = |log: &TestLog, since: i64, turns: u64| {
+            let found = counter.count_since(&log.0, Timestamp::from_millis(since)).unwrap();
+            assert_eq!((found.turns, found.input_tokens), (turns, 10 * turns));
+        };
+        check_count(&log, 1000, 0);
+        log.finish_turn(2000);
+        check_count(&log, 1000, 1);
+        log.add_task(3000);
+        check_count(&log, 1000, 1);
+        log.finish_turn(4000);
+        log.finish_turn(5000);
+        check_count(&log, 1000, 3);
+        check_count(&log, 5000, 1);
+        log.finish_turn(6000);
+        check_count(&log, 5000, 2);
+    }
+
+    #[test]
+    fn every_event_up_to_found_position_is_older() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut log = TestLog::start_session(directory.path(), 1000);
+        log.finish_turn(2000);
+        log.add_task(3000);
+        let records = log.0.store.read_events(&EventFilter::default(), Seq(0), EVENTS_PER_PAGE).unwrap();
+        for moment in [0, 1000, 1001, 2000, 2500, 3000, 3001].map(Timestamp::from_millis) {
+            let older = records.iter().rfind(|record| record.envelope.timestamp < moment);
+            let expected = older.map_or(Seq(0), |record| record.seq);
+            assert_eq!(find_position_before(&log.0, moment).unwrap(), expected, "{moment:?}");
+        }
+    }
+}

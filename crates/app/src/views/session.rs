@@ -23,8 +23,10 @@ pub struct SessionSummary {
     pub tone: TextTone,
     /// Whether a living process runs it.
     pub is_running: bool,
-    /// The command that goes on with it, if its process has died.
+    /// The command that goes on with it, if no process runs it.
     pub resume_command: Option<String>,
+    /// A sentence that leads to this command.
+    pub resume_note: Option<String>,
     pub iteration: u32,
     pub max_iterations: u32,
     pub sent_back: u32,
@@ -69,6 +71,7 @@ impl SessionSummary {
             tone,
             is_running: view.alive && !session.is_over(),
             waits_for: if resume_command.is_none() { view.describe_awaited(snapshot)? } else { None },
+            resume_note: resume_command.as_ref().and_then(|_| view.describe_desertion()).map(str::to_owned),
             resume_command,
             iteration: session.iteration,
             max_iterations: session.terms.max_iterations,

@@ -43,7 +43,7 @@ pub struct TaskSummary {
     pub open_dependencies: u64,
     /// The session that holds the task.
     pub session: Option<String>,
-    /// Whether the process of this session has died.
+    /// Whether no process runs this session, although it needs one.
     pub is_deserted: bool,
     pub updated_at: i64,
     /// Whether a change of the task is not merged yet.
@@ -68,7 +68,7 @@ impl TaskSummary {
         }
     }
 
-    /// Looks whether the process of its session has died.
+    /// Looks whether a process runs its session.
     fn mark_if_deserted(&mut self, opened: &OpenedProject, snapshot: &StoreSnapshot<'_>) -> Result<(), Failure> {
         let Some(name) = self.session.as_ref().and_then(|name| name.parse().ok()) else { return Ok(()) };
         let session = snapshot.find_session(&name).map_err(hints::view_failure)?;

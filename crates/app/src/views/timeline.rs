@@ -24,6 +24,8 @@ const MAX_TIMELINE_EVENTS: usize = 4000;
 const MAX_EVIDENCE_LINES: usize = 400;
 /// The most characters of a text.
 const MAX_TEXT_LENGTH: usize = 20_000;
+/// The newest turns without an answer whose output is read from its file.
+const MAX_READ_TURNS: usize = 50;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -123,16 +125,22 @@ pub fn build_session_timeline(opened: &OpenedProject, session: &Session) -> Resu
     })
 }
 
-/// Loads the texts that events only name: the pieces of a delivery, and the output of a turn without an answer.
+/// Loads the texts that events only name: the pieces of a delivery, and the output of the newest turns without an answer.
 fn load_named_texts(opened: &OpenedProject, facts: &[WhyFact]) -> Result<BTreeMap<Seq, String>, Failure> {
-    let mut texts = BTreeMap::new();
-    for record in facts.iter().map(|fact| &fact.record) {
+    let (mut texts, mut read_turns) = (BTreeMap::new(), 0);
+    for record in facts.iter().rev().map(|fact| &fact.record) {
         let text = match &record.envelope.event {
             Event::FeedbackDelivered(delivered) => {
                 let pieces = delivered.feedback.iter().map(|at| read_feedback_text(opened, *at));
-                Some(pieces.collect::<Result<Vec<_>, _>>()?.join("\n\n"))
+                Some(excerpt(&pieces.collect::<Result<Vec<_>, _>>()?.join("\n\n"), MAX_TEXT_LENGTH))
             }
-            _ => find_turn_record(record).and_then(|file| read_unanswered_output(opened, &file)),
+            _ => match find_turn_record(record).filter(|_| read_turns < MAX_READ_TURNS) {
+                Some(file) => {
+                    read_turns += 1;
+                    read_unanswered_output(opened, &file)
+                }
+                None => None,
+            },
         };
         texts.extend(text.map(|text| (record.seq, text)));
     }
@@ -153,7 +161,15 @@ fn read_feedback_text(opened: &OpenedProject, at: Seq) -> Result<String, Failure
 /// Reads the end of what an agent wrote in a turn without an answer.
 fn read_unanswered_output(opened: &OpenedProject, file: &str) -> Option<String> {
     let lines = read_last_recorded_lines(Some(file), &opened.project.record_directory(), MAX_EVIDENCE_LINES)?;
-    Some(lines.join("\n")).filter(|text| !text.trim().is_empty())
+    Some(cut_start(&lines.join("\n"), MAX_TEXT_LENGTH)).filter(|text| !text.trim().is_empty())
+}
+
+/// Returns the last characters of a text.
+fn cut_start(text: &str, most: usize) -> String {
+    match text.char_indices().rev().nth(most) {
+        Some((at, dropped)) => format!("…{}", &text[at + dropped.len_utf8()..]),
+        None => text.to_owned(),
+    }
 }
 
 #[derive(Default)]
@@ -366,6 +382,13 @@ mod tests {
         let (node, session) = (EventSubject::System, None);
         let envelope = EventEnvelope { timestamp, node, session, iteration: Some(1), event, metadata };
         WhyFact::from_event(EventRecord { seq: Seq(seq), envelope }, &[])
+    }
+
+    #[test]
+    fn long_output_keeps_its_end() {
+        assert_eq!(cut_start("größer", 6), "größer");
+        assert_eq!(cut_start("größer", 3), "…ßer");
+        assert_eq!(cut_start("größer", 4), "…ößer");
     }
 
     fn started() -> Event {

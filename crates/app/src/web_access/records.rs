@@ -50,7 +50,7 @@ pub struct LinkedQuestion {
 }
 
 /// The way in which a viewer proves its login.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoginKind {
     /// A code that logs in once.
@@ -59,6 +59,9 @@ pub enum LoginKind {
     Cookie,
     /// The token of a program.
     Token,
+    /// The record was written by a version that did not note it.
+    #[default]
+    Unknown,
 }
 
 impl LoginKind {
@@ -67,6 +70,7 @@ impl LoginKind {
             Self::Code => "code",
             Self::Cookie => "cookie",
             Self::Token => "token",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -77,7 +81,8 @@ pub struct LoginSummary {
     pub name: String,
     pub role: ViewerRole,
     pub kind: LoginKind,
-    pub created_at: Timestamp,
+    /// None in a record of a version that did not note it.
+    pub created_at: Option<Timestamp>,
     pub expires_at: Timestamp,
 }
 
@@ -86,8 +91,11 @@ pub struct LoginSummary {
 struct LoginRecord {
     name: String,
     role: ViewerRole,
+    #[serde(default)]
     kind: LoginKind,
     digest: String,
+    /// Zero if it is not known.
+    #[serde(default)]
     created_at: i64,
     expires_at: i64,
 }
@@ -98,7 +106,7 @@ impl LoginRecord {
             name: self.name.clone(),
             role: self.role,
             kind: self.kind,
-            created_at: Timestamp::from_millis(self.created_at),
+            created_at: (self.created_at != 0).then(|| Timestamp::from_millis(self.created_at)),
             expires_at: Timestamp::from_millis(self.expires_at),
         }
     }
@@ -110,6 +118,8 @@ struct QuestionRecord {
     /// The task or the session that the question is about.
     subject: String,
     digest: String,
+    /// Zero if it is not known; the link then answers nothing.
+    #[serde(default)]
     created_at: i64,
     expires_at: i64,
 }
@@ -408,5 +418,19 @@ mod tests {
         let listed: Vec<LoginKind> = after.list_logins().unwrap().into_iter().map(|login| login.kind).collect();
         assert_eq!(listed, [LoginKind::Cookie]);
         assert_eq!(after.find_viewer(secret.text()).unwrap(), Some(viewer));
+    }
+
+    #[test]
+    fn records_without_kind_and_time_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let records = create_records(directory.path());
+        let digest = digest_text("secret");
+        let login = format!(r#"{{"name": "ann", "role": "look", "digest": "{digest}", "expiresAt": 2000000}}"#);
+        let question = r#"{"subject": "T1", "digest": "0", "expiresAt": 2000000}"#;
+        std::fs::create_dir(directory.path().join("web")).unwrap();
+        std::fs::write(&records.file, format!(r#"{{"logins": [{login}], "questions": [{question}]}}"#)).unwrap();
+        assert_eq!(records.find_viewer("secret").unwrap().unwrap().role, ViewerRole::Look);
+        let login = records.list_logins().unwrap().remove(0);
+        assert_eq!((login.kind, login.created_at), (LoginKind::Unknown, None));
     }
 }

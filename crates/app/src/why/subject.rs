@@ -25,7 +25,7 @@ use crate::tone::TextTone;
 /// The columns of an unknown name in an error.
 const MAX_NAME_COLUMNS: usize = 60;
 /// The most events that a report reads; the newest count.
-const MAX_REPORT_EVENTS: usize = 10_000;
+const MAX_REPORT_EVENTS: usize = 4000;
 /// The largest number of causes that are followed.
 const MAX_CAUSES: usize = 64;
 

@@ -168,7 +168,7 @@ fn field_edits(text: &str, entry: &ConfigNode, key: &str, value: &str) -> Option
 }
 
 /// Returns candidate edits that remove a field without a comment: with its line, with the separator after it, or with the
-/// braces that came with it.
+/// braces that came with it. A comment at the indentation of the field, on the line above, is about the field.
 fn removal_edits(text: &str, entry: &ConfigNode, key: &str) -> Option<Vec<TextEdit>> {
     let NodeValue::Map(fields) = &entry.value else { return None };
     let index = fields.iter().position(|(name, _)| is_key_named(name, key))?;
@@ -177,6 +177,10 @@ fn removal_edits(text: &str, entry: &ConfigNode, key: &str) -> Option<Vec<TextEd
     let rest = text[end..].trim_start();
     let mut edits = Vec::new();
     let line = find_line_start(text, start)..find_line_end(text, end);
+    let above = text[..line.start].lines().next_back().unwrap_or_default();
+    if above.trim_start().starts_with('#') && indent_width(above) == start - line.start {
+        return None;
+    }
     if text[line.clone()].trim() == field {
         let before = &text[..line.start];
         let before = before.strip_suffix('\n').unwrap_or(before);

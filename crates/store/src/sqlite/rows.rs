@@ -231,6 +231,29 @@ pub(super) fn open_change_position(task: &Task) -> Option<i64> {
     task.open_change().map(|change| to_signed(change.opened.0))
 }
 
+/// Writes the row of a task. Most changes leave the searched columns as they are: then the indexes are not written.
+fn put_task(connection: &Connection, task: &Task) -> rusqlite::Result<()> {
+    let lease_until = task.lease.as_ref().and_then(|lease| lease.until).map(|until| until.millis());
+    let values = params![
+        to_signed(task.id.0),
+        task.state.name(),
+        u8::from(task.priority),
+        task_kind_text(task),
+        lease_until,
+        open_change_position(task),
+        serialize_row(task)
+    ];
+    let update = "UPDATE tasks SET row = ?7 WHERE id = ?1 AND state = ?2 AND priority = ?3 AND kind = ?4
+                  AND lease_until IS ?5 AND open_change IS ?6";
+    if connection.prepare_cached(update)?.execute(values)? > 0 {
+        return Ok(());
+    }
+    let put = "INSERT INTO tasks (id, state, priority, kind, lease_until, open_change, row) VALUES (?, ?, ?, ?, ?, ?, ?)
+               ON CONFLICT (id) DO UPDATE SET state = excluded.state, priority = excluded.priority, kind = excluded.kind,
+               lease_until = excluded.lease_until, open_change = excluded.open_change, row = excluded.row";
+    connection.prepare_cached(put)?.execute(values).map(drop)
+}
+
 /// Applies one change.
 pub(super) fn apply_change(connection: &Connection, change: &RowChange) -> rusqlite::Result<()> {
     let run = |sql: &str, parameters: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<()> {
@@ -238,24 +261,7 @@ pub(super) fn apply_change(connection: &Connection, change: &RowChange) -> rusql
         statement.execute(parameters).map(drop)
     };
     match change {
-        RowChange::PutTask(task) => {
-            let lease_until = task.lease.as_ref().and_then(|lease| lease.until).map(|until| until.millis());
-            run(
-                "INSERT INTO tasks (id, state, priority, kind, lease_until, open_change, row)
-                 VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state,
-                 priority = excluded.priority, kind = excluded.kind, lease_until = excluded.lease_until,
-                 open_change = excluded.open_change, row = excluded.row",
-                params![
-                    to_signed(task.id.0),
-                    task.state.name(),
-                    u8::from(task.priority),
-                    task_kind_text(task),
-                    lease_until,
-                    open_change_position(task),
-                    serialize_row(task)
-                ],
-            )
-        }
+        RowChange::PutTask(task) => put_task(connection, task),
         RowChange::PutEdge(edge) => run(
             "INSERT INTO edges (id, from_id, to_id, kind) VALUES (?, ?, ?, ?)",
             params![to_signed(edge.id.0), to_signed(edge.from_id.0), to_signed(edge.to_id.0), edge.kind.name()],

@@ -3,13 +3,17 @@
 use windlass_app::tone::TextTone;
 use windlass_app::views::{LogEntry, LogPage};
 
-use super::format_clock;
+use super::{RowContext, format_clock};
 use crate::page::{RowSubject, ScreenPage};
 use crate::row::{RowList, RowTarget, ScreenRow};
 
-pub fn add_rows(list: &mut RowList, page: &LogPage, has_older: bool) {
+pub fn add_rows(list: &mut RowList, page: &LogPage, has_older: bool, context: RowContext<'_>) {
     if has_older {
-        list.push_note(TextTone::Faint, "… older events: ↑ at the first one loads them");
+        let older = match context.is_full {
+            true => "… older events: filter to see more",
+            false => "… older events: ↑ at the first one loads them",
+        };
+        list.push_note(TextTone::Faint, older);
     }
     for entry in &page.entries {
         list.push(entry_row(entry));

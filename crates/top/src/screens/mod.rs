@@ -31,6 +31,8 @@ pub struct RowContext<'a> {
     pub now: i64,
     /// The targets that the person has folded or unfolded.
     pub toggled: &'a BTreeSet<RowTarget>,
+    /// Whether no more pages of a long list are loaded.
+    pub is_full: bool,
 }
 
 impl RowContext<'_> {
@@ -57,7 +59,7 @@ pub fn build_rows(data: &ViewData, context: RowContext<'_>) -> Vec<ScreenRow> {
         ViewData::Empty => why::add_empty_rows(&mut list),
         ViewData::Changes(changes) => change::add_list_rows(&mut list, changes, context),
         ViewData::Change(details) => change::add_detail_rows(&mut list, details, context),
-        ViewData::Log { page, has_older } => log::add_rows(&mut list, page, *has_older),
+        ViewData::Log { page, has_older } => log::add_rows(&mut list, page, *has_older, context),
     }
     list.rows
 }

@@ -3,7 +3,7 @@
 use windlass_app::tone::TextTone;
 use windlass_app::views::{NowView, SessionSummary, WaitingItem, WaitingKind};
 
-use super::session::{describe_dead_process, describe_progress, session_subject};
+use super::session::{describe_progress, describe_resumption, session_subject};
 use super::{RowContext, first_line, format_usage, task, tone_mark};
 use crate::page::{RowSubject, ScreenPage};
 use crate::row::{RowList, RowTarget, ScreenRow};
@@ -80,8 +80,8 @@ fn add_working_rows(list: &mut RowList, session: &SessionSummary, context: RowCo
     let row = ScreenRow::new(Some(target)).with(tone, format!("{mark} ")).with(TextTone::Name, format!("{task:<4} "));
     let row = row.with(TextTone::Strong, first_line(&session.goal));
     list.push(row.with_right(TextTone::Faint, context.age(session.started_at)));
-    if let Some(command) = &session.resume_command {
-        list.push_wrapped(None, "       ", TextTone::Warning, &describe_dead_process(command));
+    if let Some(line) = describe_resumption(session) {
+        list.push_wrapped(None, "       ", TextTone::Warning, &line);
     }
     let awaited = session.waits_for.as_deref().map(|awaited| format!(" · {awaited}")).unwrap_or_default();
     let said = format!("{} · {}{awaited}", session.agent, describe_progress(session));

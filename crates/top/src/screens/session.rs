@@ -14,8 +14,8 @@ pub fn add_list_rows(list: &mut RowList, page: &SessionPage, context: RowContext
     for session in &page.sessions {
         list.push(list_row(session, context));
         list.push_wrapped(None, "       ", TextTone::Faint, first_line(&session.goal));
-        if let Some(command) = &session.resume_command {
-            list.push_wrapped(None, "       ", TextTone::Warning, &describe_dead_process(command));
+        if let Some(line) = describe_resumption(session) {
+            list.push_wrapped(None, "       ", TextTone::Warning, &line);
         }
     }
     if page.sessions.is_empty() {
@@ -46,9 +46,9 @@ pub fn describe_progress(session: &SessionSummary) -> String {
     }
 }
 
-/// Says that the process of a session has died, with the command that goes on.
-pub fn describe_dead_process(command: &str) -> String {
-    format!("its process has died; this goes on: {command}")
+/// Returns the command that goes on with a session that no process runs, after the sentence that leads to it.
+pub fn describe_resumption(session: &SessionSummary) -> Option<String> {
+    Some(format!("{}: {}", session.resume_note.as_ref()?, session.resume_command.as_ref()?))
 }
 
 pub fn add_timeline_rows(list: &mut RowList, timeline: &SessionTimeline, context: RowContext<'_>) {
@@ -64,8 +64,8 @@ pub fn add_timeline_rows(list: &mut RowList, timeline: &SessionTimeline, context
     let usage = format_usage(&session.usage);
     let usage = if usage.is_empty() { usage } else { format!(" · {usage}") };
     list.push_wrapped(None, "", TextTone::Faint, &format!("{} · {}{usage}", session.agent, describe_progress(session)));
-    if let Some(command) = &session.resume_command {
-        list.push_wrapped(None, "", TextTone::Warning, &describe_dead_process(command));
+    if let Some(line) = describe_resumption(session) {
+        list.push_wrapped(None, "", TextTone::Warning, &line);
     }
     if let Some(awaited) = &session.waits_for {
         list.push_wrapped(None, "", TextTone::Warning, &format!("waits for {awaited}"));

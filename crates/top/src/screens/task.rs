@@ -26,7 +26,11 @@ pub fn add_list_rows(list: &mut RowList, page: &TaskPage, context: RowContext<'_
         list.push_note(TextTone::Faint, "no open tasks; / completed lists what is done, windlass task add adds one");
     }
     if page.has_more {
-        list.push_note(TextTone::Faint, "… more tasks: ↓ at the last one loads them");
+        let more = match context.is_full {
+            true => "… more tasks: filter to see more",
+            false => "… more tasks: ↓ at the last one loads them",
+        };
+        list.push_note(TextTone::Faint, more);
     }
 }
 
@@ -39,7 +43,7 @@ pub fn summary_row(task: &TaskSummary, state_columns: usize, context: RowContext
         .with(TextTone::Faint, format!(" P{} ", task.priority))
         .with(TextTone::Plain, first_line(&task.goal));
     let mut right = Vec::new();
-    right.extend(task.is_deserted.then(|| "its process has died".to_owned()));
+    right.extend(task.is_deserted.then(|| "no process runs it".to_owned()));
     right.extend(task.has_change.then(|| "±".to_owned()));
     right.extend((task.open_dependencies > 0).then(|| format!("waits for {}", task.open_dependencies)));
     right.extend((context.width >= WIDE_LIST).then(|| context.age(task.updated_at)));

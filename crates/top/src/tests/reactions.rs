@@ -4,6 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{TestScreen, samples};
 use crate::event::{ErrorLine, LiveUpdate, StoreCommand, TopEvent, TopRequest};
+use crate::model::MAX_LOADED_PAGES;
 use crate::page::{ScreenPage, ViewData, ViewQuery};
 use crate::row::RowTarget;
 use crate::update::{start, update};
@@ -283,6 +284,21 @@ fn cursor_at_end_of_loaded_rows_loads_next_page() {
 }
 
 #[test]
+fn endless_list_stops_after_most_pages() {
+    for (keys, step) in [("2", 'j'), ("6", 'k')] {
+        let mut screen = TestScreen::start_with((60, 20), |query| match super::sample_data(query) {
+            ViewData::Tasks(tasks) => ViewData::Tasks(windlass_app::views::TaskPage { has_more: true, ..tasks }),
+            ViewData::Log { page, .. } => ViewData::Log { page, has_older: true },
+            other => other,
+        });
+        screen.type_text(keys);
+        (0..40).for_each(|_| screen.press(KeyCode::Char(step)));
+        assert_eq!(screen.loaded.last().map(|query| query.pages), Some(MAX_LOADED_PAGES));
+        assert!(screen.draw().contains("filter to see more"), "{}", screen.draw());
+    }
+}
+
+#[test]
 fn filter_of_rows_keeps_matching_rows() {
     let mut screen = TestScreen::start((60, 20));
     screen.type_text("/ROTATE");
@@ -365,12 +381,13 @@ fn page_with_process_is_loaded_again_from_time_to_time() {
         let mut view = samples::now_view();
         view.working[0].is_running = false;
         view.working[0].resume_command = Some("windlass run --session fix-the-login-3757e17e".to_owned());
+        view.working[0].resume_note = Some("No process runs it; this continues it".to_owned());
         ViewData::Now(view)
     };
     screen.apply(TopEvent::Ticked(now + 1000));
-    assert!(!screen.draw().contains("has died"), "{}", screen.draw());
+    assert!(!screen.draw().contains("No process runs it"), "{}", screen.draw());
     screen.apply(TopEvent::Ticked(now + 10_000));
-    assert!(screen.draw().contains("its process has died"), "{}", screen.draw());
+    assert!(screen.draw().contains("No process runs it; this continues it: "), "{}", screen.draw());
     let loaded = screen.loaded.len();
     screen.apply(TopEvent::Ticked(now + 20_000));
     assert_eq!(screen.loaded.len(), loaded, "no process is left");

@@ -44,6 +44,7 @@ pub fn session() -> SessionSummary {
         tone: TextTone::Good,
         is_running: true,
         resume_command: None,
+        resume_note: None,
         iteration: 2,
         max_iterations: 25,
         sent_back: 1,

@@ -13,6 +13,15 @@ interface ErrorBody {
   cause?: string | null;
   hint?: string | null;
   code?: string;
+  notices?: string[];
+}
+
+interface ErrorDetails {
+  status: number;
+  causes?: string | null;
+  hint?: string | null;
+  code?: string;
+  notices?: string[];
 }
 
 export class ApiError extends Error {
@@ -20,13 +29,16 @@ export class ApiError extends Error {
   readonly hint: string | null;
   readonly code: string;
   readonly status: number;
+  /** What the command said before it failed. */
+  readonly notices: string[];
 
-  constructor(message: string, details: { status: number; causes?: string | null; hint?: string | null; code?: string }) {
+  constructor(message: string, details: ErrorDetails) {
     super(message);
     this.causes = details.causes ?? null;
     this.hint = details.hint ?? null;
     this.code = details.code ?? "unknown";
     this.status = details.status;
+    this.notices = details.notices ?? [];
   }
 }
 
@@ -50,13 +62,32 @@ export function getJson<T>(path: string, signal?: AbortSignal): Promise<T> {
 
 /** Sends a command. Its notices replace those of the command before. */
 export async function postJson<T>(path: string, body: unknown): Promise<T> {
-  const report = await sendRequest<T & CommandNotices>(path, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-  });
-  commandNotices.value = report.notices ?? [];
-  return report;
+  try {
+    const report = await sendRequest<T & CommandNotices>(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    commandNotices.value = report.notices ?? [];
+    return report;
+  } catch (thrown) {
+    commandNotices.value = toApiError(thrown).notices;
+    throw thrown;
+  }
+}
+
+/** Sends commands one after the other until one fails, and shows the notices of all. Calls `onSent` after each that succeeded. */
+export async function postEach(path: string, bodies: unknown[], onSent: () => void): Promise<void> {
+  const notices = new Set<string>();
+  for (const body of bodies) {
+    try {
+      await postJson(path, body);
+      onSent();
+    } finally {
+      for (const notice of commandNotices.peek()) notices.add(notice);
+      commandNotices.value = [...notices];
+    }
+  }
 }
 
 async function sendRequest<T>(path: string, options: RequestInit): Promise<T> {
@@ -83,7 +114,7 @@ async function readError(response: Response): Promise<ApiError> {
   try {
     const body = JSON.parse(text) as ErrorBody;
     const message = body.error ?? `the server answered with status ${status}`;
-    return new ApiError(message, { status, causes: body.cause ?? null, hint: body.hint ?? null, code: body.code ?? "unknown" });
+    return new ApiError(message, { ...body, status, causes: body.cause ?? null });
   } catch {
     // A proxy, or the server itself for a body that is too large, answers in plain text.
     return new ApiError(text.trim().slice(0, 300) || `the server answered with status ${status}`, { status });

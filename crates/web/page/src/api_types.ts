@@ -137,6 +137,8 @@ export interface ErrorBody {
   code: string;
   error: string;
   hint: string | null;
+  /** Warnings and notes, such as `warning: …`; absent if there are none. */
+  notices?: string[];
 }
 
 export const EVENT_TYPES = ["task_created", "task_ready", "task_waiting", "task_claimed", "lease_expired", "task_started", "task_updated", "completion_claimed", "workspace_opened", "submission_started", "task_submitted", "merge_started", "pipeline_failed", "task_rejected", "change_opened", "change_merged", "task_completed", "task_blocked", "task_unblocked", "task_answered", "task_needs_continuation", "task_released", "task_failed", "task_reopened", "task_deleted", "dependency_added", "dependency_removed", "dependency_satisfied", "agent_metrics", "auto_label_suggestion", "fact_logged", "note_added", "config_recorded", "session_started", "session_resumed", "session_stopping", "session_ended", "iteration_started", "turn_started", "conversation_opened", "turn_finished", "promise_detected", "gate_decided", "gate_answered", "iteration_completed", "iteration_failed", "iteration_interrupted", "iteration_postponed", "delivery_finished", "delivery_failed", "delivery_interrupted", "message_added", "feedback_queued", "feedback_delivered", "hook_registered", "hooks_cleared", "hook_switched", "hook_evaluated", "series_started", "validation_finished", "series_advanced", "series_ended", "checkpoint_created", "bridge_called", "bridge_answered", "workflow_triggered", "workflow_started", "workflow_step_started", "workflow_step_finished", "workflow_completed", "workflow_failed", "hook_started", "hook_retrying", "hook_finished", "hook_error", "action_error"] as const;
@@ -365,8 +367,10 @@ export interface SessionSummary {
   maxIterations: number;
   maxSendBacks: number;
   name: string;
-  /** The command that goes on with it, if its process has died. */
+  /** The command that goes on with it, if no process runs it. */
   resumeCommand: string | null;
+  /** A sentence that leads to this command. */
+  resumeNote: string | null;
   sentBack: number;
   startedAt: number;
   state: string;
@@ -456,7 +460,7 @@ export interface TaskSummary {
   /** Whether a change of the task is not merged yet. */
   hasChange: boolean;
   id: string;
-  /** Whether the process of this session has died. */
+  /** Whether no process runs this session, although it needs one. */
   isDeserted: boolean;
   labels: string[];
   openDependencies: number;

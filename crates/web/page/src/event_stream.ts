@@ -2,8 +2,9 @@
 //
 // Invariants:
 // - The page has one stream of events, whatever it shows.
-// - A view loads at once for the first event, and then rests: for MIN_RELOAD_PAUSE, or ten times as long as the load took. It
-//   never loads twice at the same time.
+// - A view loads at once for the first event, and then rests from events: for ten times as long as the load took, within
+//   MIN_RELOAD_PAUSE and MAX_RELOAD_PAUSE. A request of the person and a new connection wait for no pause.
+// - A view never loads twice at the same time.
 // - Answers come in order: an older one never replaces a newer one.
 // - The position of the page is never after the head of the log: a log can be shorter than before, when its store was restored from a backup.
 
@@ -15,6 +16,7 @@ import type { LogEntry } from "./api_types";
 import { refreshViewer, viewer } from "./viewer";
 
 const MIN_RELOAD_PAUSE = 150;
+const MAX_RELOAD_PAUSE = 2000;
 /** The pause after a load, as a multiple of the time that the load took. */
 const RELOAD_PAUSE_FACTOR = 10;
 const FIRST_RETRY_DELAY = 1000;
@@ -89,6 +91,11 @@ async function retryStream(): Promise<void> {
   if (own !== attempt || viewer.peek() === null) return;
   if (asked !== null) forgetPositionAfter(asked.head);
   openEventStream();
+}
+
+/** Returns the number of the last event that the page knows. */
+export function lastKnownPosition(): number {
+  return position ?? 0;
 }
 
 /** Names the last event that the page knows, before the first connection. */
@@ -168,6 +175,55 @@ interface ViewState<T> {
   isLoading: boolean;
 }
 
+/** The loads of a view, one after the other. */
+class LoadQueue {
+  /** Returns whether the load succeeded. */
+  private readonly load: () => Promise<boolean>;
+  private timer: number | undefined;
+  private isLoading = false;
+  private isOutdated = false;
+  private isUrgent = false;
+  private isStopped = false;
+  private restsUntil = 0;
+
+  constructor(load: () => Promise<boolean>) {
+    this.load = load;
+  }
+
+  /** Loads after the pause. */
+  schedule(): void {
+    if (this.isLoading) this.isOutdated = true;
+    else this.timer ??= window.setTimeout(() => void this.run(), Math.max(0, this.restsUntil - performance.now()));
+  }
+
+  /** Loads now, or as soon as the load in progress has ended. */
+  loadNow(): void {
+    if (this.isLoading) this.isUrgent = true;
+    else void this.run();
+  }
+
+  stop(): void {
+    this.isStopped = true;
+    window.clearTimeout(this.timer);
+  }
+
+  private async run(): Promise<void> {
+    if (this.isStopped) return;
+    window.clearTimeout(this.timer);
+    this.timer = undefined;
+    [this.isLoading, this.isOutdated, this.isUrgent] = [true, false, false];
+    const began = performance.now();
+    const hasSucceeded = await this.load();
+    this.isLoading = false;
+    const ended = performance.now();
+    // The time of a load that failed tells nothing about the work of the server.
+    const pause = hasSucceeded ? RELOAD_PAUSE_FACTOR * (ended - began) : MIN_RELOAD_PAUSE;
+    this.restsUntil = ended + Math.min(Math.max(pause, MIN_RELOAD_PAUSE), MAX_RELOAD_PAUSE);
+    if (this.isUrgent) void this.run();
+    else if (this.isOutdated && !this.isStopped) this.schedule();
+  }
+}
+
 /** Loads a view, and loads it again when an event concerns it. A null path loads nothing. */
 export function useLiveView<T>(path: string | null, concerns: (entry: LogEntry) => boolean): LiveView<T> {
   const [state, setState] = useState<ViewState<T>>({ path, data: null, error: null, isLoading: path !== null });
@@ -179,48 +235,30 @@ export function useLiveView<T>(path: string | null, concerns: (entry: LogEntry) 
   useEffect(() => {
     if (path === null) return;
     const abort = new AbortController();
-    let timer: number | undefined;
-    let isLoading = false;
-    let isOutdated = false;
-    let restsUntil = 0;
     const load = async () => {
-      timer = undefined;
-      if (isLoading) {
-        isOutdated = true;
-        return;
-      }
-      isLoading = true;
-      const began = performance.now();
       setState((before) => ({ ...before, path, data: before.path === path ? before.data : null, isLoading: true }));
       try {
         const data = await getJson<T>(path, abort.signal);
         if (!abort.signal.aborted) setState({ path, data, error: null, isLoading: false });
+        return true;
       } catch (thrown) {
         // The last data stays on the screen beside the error.
         if (!abort.signal.aborted) setState((before) => ({ ...before, error: toApiError(thrown), isLoading: false }));
-      }
-      isLoading = false;
-      const ended = performance.now();
-      restsUntil = ended + Math.max(MIN_RELOAD_PAUSE, RELOAD_PAUSE_FACTOR * (ended - began));
-      if (isOutdated && !abort.signal.aborted) {
-        isOutdated = false;
-        schedule();
+        return false;
       }
     };
-    const schedule = () => {
-      timer ??= window.setTimeout(load, Math.max(0, restsUntil - performance.now()));
-    };
-    loader.current = load;
-    void load();
-    const unsubscribeLog = subscribeToLog((entry) => concernsNow.current(entry) && schedule());
+    const queue = new LoadQueue(load);
+    loader.current = () => queue.loadNow();
+    queue.loadNow();
+    const unsubscribeLog = subscribeToLog((entry) => concernsNow.current(entry) && queue.schedule());
     let seenReloads = reloads.peek();
     const unsubscribeReloads = reloads.subscribe((count) => {
-      if (count !== seenReloads) schedule();
+      if (count !== seenReloads) queue.loadNow();
       seenReloads = count;
     });
     return () => {
       abort.abort();
-      window.clearTimeout(timer);
+      queue.stop();
       unsubscribeLog();
       unsubscribeReloads();
     };

@@ -1,8 +1,9 @@
 // Questions: answered on the page, from a phone, and by two people and a terminal at once.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { after, before, test } from "node:test";
-import { DONE_AGENT, Project, RED_CONFIG, logIn, logInAs, openPage, startBrowser } from "./support.mjs";
+import { DONE_AGENT, Project, RED_CONFIG, changeResponse, logIn, logInAs, openPage, startBrowser } from "./support.mjs";
 
 let browser;
 before(async () => {
@@ -11,8 +12,8 @@ before(async () => {
 after(() => browser.close());
 
 /** A project whose task T1 waits for a person, because its tests are red. */
-async function createQuestion(context) {
-  const project = new Project(context, { ".windlass/config.yaml": RED_CONFIG, "agent.sh": DONE_AGENT });
+async function createQuestion(context, config = RED_CONFIG) {
+  const project = new Project(context, { ".windlass/config.yaml": config, "agent.sh": DONE_AGENT });
   project.run("task", "add", "Mend the pump");
   assert.equal(await project.runToEnd("run", "--task", "T1"), 4);
   return project;
@@ -91,6 +92,57 @@ test("text_for_question_that_another_person_answers_stays_on_screen", async (con
   await page.getByText("Close the valve before").waitFor();
   await page.getByRole("button", { name: "Discard the text" }).click();
   await page.getByText("Close the valve before").waitFor({ state: "detached" });
+  check();
+});
+
+test("own_answer_is_not_called_lost_while_its_hooks_run", async (context) => {
+  const project = await createQuestion(context, `${RED_CONFIG}  task_answered: [{name: note, command: cat go}]\n`);
+  execFileSync("mkfifo", [project.path("go")]);
+  const { page, check } = await logIn(browser, await project.serve());
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByLabel("Text for the agent").fill("Close the valve.");
+  await page.getByRole("button", { name: "Continue" }).last().click();
+  await page.getByText("Nothing needs you").waitFor();
+  const late = page.getByText("Your text was not sent");
+  assert.equal(await late.count(), 0);
+  project.write("go", "");
+  await page.getByText("Your answer was sent").waitFor();
+  assert.equal(await late.count(), 0);
+  check();
+});
+
+test("older_answer_does_not_explain_a_question_that_ended_without_one", async (context) => {
+  const project = await createQuestion(context);
+  project.run("answer", "T1", "retry", "Use a new pump");
+  assert.equal(await project.runToEnd("run", "--task", "T1"), 4);
+  const { page, check } = await logIn(browser, await project.serve());
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByLabel("Text for the agent").fill("Close the valve before");
+  const asked = page.waitForResponse((response) => response.url().includes("/api/log?type=task_answered"));
+  project.run("task", "delete", "T1");
+  await (await asked).finished();
+  await page.getByText("T1 waits for no answer any more", { exact: true }).waitFor();
+  assert.equal(await page.getByText("answered retry").count(), 0);
+  check();
+});
+
+test("draft_for_a_question_that_is_not_listed_or_of_another_project_is_not_late", async (context) => {
+  const project = await createQuestion(context);
+  const { page, check } = await logIn(browser, await project.serve());
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByLabel("Text for the agent").fill("Close the valve before");
+  const late = page.getByText("T1 waits for no answer any more");
+  await changeResponse(page, "**/api/now", (now) => Object.assign(now, { waiting: [], hasMore: true }));
+  await page.reload();
+  await page.getByText("Nothing needs you").waitFor();
+  assert.equal(await late.count(), 0);
+  await changeResponse(page, "**/api/now", (now) => Object.assign(now, { waiting: [], hasMore: false }));
+  await page.reload();
+  await late.waitFor();
+  await changeResponse(page, "**/api/viewer", (viewer) => Object.assign(viewer, { projectPath: "/srv/other" }));
+  await page.reload();
+  await page.getByText("Nothing needs you").waitFor();
+  assert.equal(await late.count(), 0);
   check();
 });
 

@@ -74,6 +74,9 @@ async function findProblems(page, name) {
   const problems = [];
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    // Colours that change step by step would be measured between two themes.
+    const transitions = await page.evaluate(() => document.getAnimations().filter((one) => one instanceof CSSTransition).length);
+    if (transitions > 0) problems.push(`${name}, ${colorScheme}: ${transitions} transitions`);
     for (const viewport of VIEWPORTS) {
       await page.setViewportSize(viewport);
       const excess = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { cpSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { DONE_AGENT, Project, RED_CONFIG, logIn, logInAs, startBrowser } from "./support.mjs";
+import { DONE_AGENT, Project, RED_CONFIG, changeResponse, logIn, logInAs, startBrowser } from "./support.mjs";
 
 let browser;
 before(async () => {
@@ -65,6 +65,31 @@ test("page_loads_its_views_again_after_a_gap", async (context) => {
   await page.getByText("Paint the pump").first().waitFor();
 });
 
+test("view_that_loaded_slowly_shows_the_next_event_soon", async (context) => {
+  const project = new Project(context);
+  project.run("task", "add", "Mend the pump");
+  const served = await project.serve();
+  const { page, check } = await logIn(browser, served);
+  // By the clock of the page, its first load takes a minute.
+  await page.addInitScript(() => {
+    const now = performance.now.bind(performance);
+    globalThis.clockOffset = 0;
+    performance.now = () => now() + globalThis.clockOffset;
+  });
+  await page.route("**/api/now", async (route) => {
+    const response = await route.fetch();
+    await page.evaluate(() => {
+      globalThis.clockOffset = 60_000;
+    });
+    await route.fulfill({ response });
+  });
+  await page.goto(served.url);
+  await page.getByText("Mend the pump").first().waitFor();
+  project.run("task", "add", "Paint the pump");
+  await page.getByText("Paint the pump").first().waitFor();
+  check();
+});
+
 test("wait_in_progress_says_when_it_ends", async (context) => {
   const project = new Project(context, { ".windlass/config.yaml": RED_CONFIG, "agent.sh": DONE_AGENT });
   await project.runToEnd("run", "Mend the pump", "--session", "pump");
@@ -123,15 +148,8 @@ test("cut_lists_and_types_of_hooks_are_named", async (context) => {
   await project.runToEnd("run", "Mend the pump");
   const served = await project.serve();
   const { page, check } = await logIn(browser, served);
-  const change = (path, edit) =>
-    page.route(path, async (route) => {
-      const response = await route.fetch();
-      const json = await response.json();
-      edit(json);
-      await route.fulfill({ response, json });
-    });
-  await change("**/api/now", (now) => Object.assign(now, { hasMore: true }));
-  await change("**/api/hooks", (hooks) => hooks.hooks.forEach((hook) => Object.assign(hook, { types: ["<b>bug</b>"] })));
+  await changeResponse(page, "**/api/now", (now) => Object.assign(now, { hasMore: true }));
+  await changeResponse(page, "**/api/hooks", (hooks) => hooks.hooks.forEach((hook) => Object.assign(hook, { types: ["<b>bug</b>"] })));
   await page.goto(served.url);
   await page.getByText("and more").waitFor();
   await page.goto(`${served.url}/hooks`);

@@ -181,6 +181,16 @@ export async function openPage(browser, url, options = {}) {
   return { page, context, problems, check: () => assert.deepEqual(problems, []) };
 }
 
+/** Changes what the page gets from a path of the server. */
+export function changeResponse(page, path, edit) {
+  return page.route(path, async (route) => {
+    const response = await route.fetch();
+    const json = await response.json();
+    edit(json);
+    await route.fulfill({ response, json });
+  });
+}
+
 /** Logs in with a link, and goes to a path. */
 export async function logIn(browser, served, path = "/", options = {}) {
   const opened = await openPage(browser, served.login, options);

@@ -24,9 +24,15 @@ test("tasks_are_added_edited_and_ordered", async (context) => {
     await page.getByRole("heading", { name: goal, level: 1 }).waitFor();
   }
   project.run("task", "add", "Order the paint");
-  await page.getByLabel("Wait for other tasks").fill("T1, T3");
+  const dependencies = page.getByLabel("Wait for other tasks");
+  await dependencies.fill("T1, T9, T3");
   await page.getByRole("button", { name: "Add", exact: true }).click();
   await page.getByRole("button", { name: "Remove the dependency on T1" }).waitFor();
+  // The tasks that were not added stay in the field.
+  await page.getByRole("alert").waitFor();
+  assert.equal(await dependencies.inputValue(), "T9, T3");
+  await dependencies.fill("T3");
+  await page.getByRole("button", { name: "Add", exact: true }).click();
   await page.getByRole("button", { name: "Remove the dependency on T3" }).waitFor();
   assert.equal(project.json("task", "show", "T2")[0].openDependencies, 2);
   await page.getByRole("button", { name: "Edit" }).click();
@@ -113,6 +119,7 @@ test("session_is_cancelled_with_a_reason", async (context) => {
   await page.getByRole("button", { name: "Cancel the session" }).click();
   assert.notEqual(await ended, 0);
   await page.getByText(/cancelled/).first().waitFor();
+  await page.getByText("is being ended").waitFor({ state: "detached" });
   assert.equal(project.json("session", "show", "pump")[0].reason, "It is the wrong pump.");
   check();
 });

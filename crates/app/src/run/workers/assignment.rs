@@ -216,7 +216,7 @@ impl<'a> AgentAssignment<'a> {
     }
 }
 
-/// Returns the unfinished sessions of dead owners that work on tasks and do not wait for a person.
+/// Returns the unfinished sessions of dead owners that work on tasks and do not wait for a person, in the order of their starts.
 pub fn find_left_sessions(
     opened: &OpenedProject,
     sessions: Vec<Session>,
@@ -224,7 +224,10 @@ pub fn find_left_sessions(
 ) -> Vec<Session> {
     let owners = opened.project.owner_directory();
     let left = sessions.into_iter().filter(|session| is_for_workers(session, workspace_mode));
-    left.filter(|session| !is_owner_still_alive(&owners, session.owner.as_str())).collect()
+    let mut left: Vec<Session> =
+        left.filter(|session| !is_owner_still_alive(&owners, session.owner.as_str())).collect();
+    left.sort_by_key(|session| session.started);
+    left
 }
 
 /// Returns whether workers may resume a session. They do not work in a person's own tree unasked, and a session keeps its

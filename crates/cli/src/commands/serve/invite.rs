@@ -112,7 +112,8 @@ fn list_logins(access: &AccessRecords, out: &mut Output) -> CommandResult {
     logins.iter().try_for_each(|login| {
         let name = text::pad_to_width(&text::clean_line(&login.name), names);
         let (name, kind, role) = (out.paint(TextTone::Strong, name), login.kind.name(), login.role.name());
-        let [from, to] = [login.created_at, login.expires_at].map(show::format_local_time);
+        let from = login.created_at.map_or_else(|| "unknown".to_owned(), show::format_local_time);
+        let to = show::format_local_time(login.expires_at);
         out.print_line(format_args!("{name}  {kind:<6}  {role:<6}  from {from} to {to}"))
     })
 }

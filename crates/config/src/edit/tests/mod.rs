@@ -49,6 +49,8 @@ fn enabled_hook_loses_field_unless_it_has_comment() {
     let text = "hooks:\n  stop:\n    - command: x\n      enabled: false   # it is slow\n      timeout: 3\n";
     check_toggle(text, "stop[0]", "false", "true");
     check_toggle("hooks:\n  stop:\n    - enabled: false\n      # slow\n      command: x\n", "stop[0]", "false", "true");
+    let text = "hooks:\n  stop:\n    - command: x\n      # slow\n      enabled: false\n      timeout: 3\n";
+    check_toggle(text, "stop[0]", "false", "true");
 }
 
 #[test]

@@ -10,17 +10,27 @@ import { ANSWER_DRAFTS } from "./answer_form";
 import { Button } from "./button";
 import { BacktickText, WarningNotice } from "./notice";
 import { LongText } from "./text";
-import { discardDraft, listDrafts } from "./text_form";
+import { discardDraft, type ListedDraft, listDrafts } from "./text_form";
 import { ToneShape } from "./tone";
 import { VisibleText } from "./visible_text";
 
 /** The outcomes of the answers that this page has sent, by the names of the questions. */
 const outcomes = signal<ReadonlyMap<string, string>>(new Map());
 
+/** The questions whose answers this page is sending. The answer is in the log before the hooks about it have run. */
+const sending = signal<ReadonlySet<string>>(new Set());
+
 /** Sends an answer, and keeps its outcome for the notices. */
 export async function sendAnswer(subject: string, answer: AnswerChoice, text: string): Promise<void> {
-  const { outcome } = await postJson<SessionOutcome>("/api/answer", { subject, answer, text });
-  outcomes.value = new Map(outcomes.value).set(subject, outcome);
+  sending.value = new Set(sending.peek()).add(subject);
+  try {
+    const { outcome } = await postJson<SessionOutcome>("/api/answer", { subject, answer, text });
+    // The form forgets its text too, but only after the next look at the drafts.
+    discardDraft(ANSWER_DRAFTS + subject);
+    outcomes.value = new Map(outcomes.peek()).set(subject, outcome);
+  } finally {
+    sending.value = new Set([...sending.peek()].filter((other) => other !== subject));
+  }
 }
 
 function forgetOutcomes(subjects: string[]): void {
@@ -31,18 +41,21 @@ function forgetOutcomes(subjects: string[]): void {
 interface AnswerNoticesProps {
   /** The questions that wait for an answer. */
   waiting: string[];
+  /** Whether more questions wait than these: then a text may belong to one of the others. */
+  hasMore?: boolean;
   /** The only question of the screen; without one, the notices are about all. */
   subject?: string;
 }
 
-export function AnswerNotices({ waiting, subject }: AnswerNoticesProps) {
+export function AnswerNotices({ waiting, hasMore = false, subject }: AnswerNoticesProps) {
   const [, setDiscarded] = useState(0);
   const element = useRef<HTMLDivElement>(null);
   // A question that is asked again has a new answer to come.
   useEffect(() => forgetOutcomes(waiting), [waiting.join(" ")]);
   const isShown = (name: string) => !waiting.includes(name) && (subject === undefined || name === subject);
   const given = [...outcomes.value].filter(([name]) => isShown(name));
-  const drafts = listDrafts(ANSWER_DRAFTS).filter(({ name }) => isShown(name));
+  const unsent = hasMore ? [] : listDrafts(ANSWER_DRAFTS);
+  const drafts = unsent.filter(({ name }) => isShown(name) && !sending.value.has(name));
   const names = [...given.map(([name]) => name), ...drafts.map(({ name }) => name)].join(" ");
   useEffect(() => {
     // The form with the answer has just left its place.
@@ -67,15 +80,15 @@ export function AnswerNotices({ waiting, subject }: AnswerNoticesProps) {
           </Button>
         </div>
       ))}
-      {drafts.map(({ name, text }) => (
-        <LateAnswer key={name} subject={name} text={text} onDiscard={() => discard(name)} />
+      {drafts.map((draft) => (
+        <LateAnswer key={draft.name} draft={draft} onDiscard={() => discard(draft.name)} />
       ))}
     </div>
   );
 }
 
-/** Returns the last answer to a question, from the log. */
-function useLastAnswer(subject: string): LogEntry | null {
+/** Returns the last answer to a question after a position, from the log. */
+function useLastAnswer(subject: string, after: number): LogEntry | null {
   const [answer, setAnswer] = useState<LogEntry | null>(null);
   useEffect(() => {
     const kind = /^T\d+$/.test(subject) ? "task" : "session";
@@ -83,16 +96,16 @@ function useLastAnswer(subject: string): LogEntry | null {
     // Without the log, the notice does not name the person.
     getJson<LogPage>(path).then((page) => setAnswer(page.entries.at(-1) ?? null), () => {});
   }, [subject]);
-  return answer;
+  return answer !== null && answer.seq > after ? answer : null;
 }
 
-/** A text for a question that another person has answered meanwhile. */
-function LateAnswer({ subject, text, onDiscard }: { subject: string; text: string; onDiscard: () => void }) {
-  const answer = useLastAnswer(subject);
+/** A text for a question that another person has answered meanwhile, or that has ended without an answer. */
+function LateAnswer({ draft, onDiscard }: { draft: ListedDraft; onDiscard: () => void }) {
+  const answer = useLastAnswer(draft.name, draft.startedAfter);
   return (
     <WarningNotice>
       <p class="notice-title">
-        {subject} waits for no answer any more
+        {draft.name} waits for no answer any more
         {answer !== null && (
           <>
             : <VisibleText text={answer.triggeredBy} /> answered <VisibleText text={answer.summary} />
@@ -100,7 +113,7 @@ function LateAnswer({ subject, text, onDiscard }: { subject: string; text: strin
         )}
       </p>
       <p>Your text was not sent:</p>
-      <LongText text={text} />
+      <LongText text={draft.text} />
       <Button kind="quiet" class="small-button" onClick={onDiscard}>
         Discard the text
       </Button>

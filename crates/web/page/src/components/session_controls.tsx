@@ -21,14 +21,15 @@ interface SessionCommandProps {
   onDone: (outcome: string) => void;
 }
 
-/** Returns what came of the last command, until the next iteration, and the function that takes it. */
+/** Returns what came of the last command, until the next iteration or the end, and the function that takes it. */
 function useOutcome({ session, reload }: SessionControlProps): [string, (outcome: string) => void] {
   const [last, setLast] = useState({ iteration: -1, outcome: "" });
   const finish = (outcome: string) => {
     setLast({ iteration: session.iteration, outcome });
     reload();
   };
-  return [last.iteration === session.iteration ? last.outcome : "", finish];
+  const isCurrent = session.endedAt === null && last.iteration === session.iteration;
+  return [isCurrent ? last.outcome : "", finish];
 }
 
 function OutcomeText({ outcome }: { outcome: string }) {

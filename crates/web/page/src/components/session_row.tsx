@@ -52,7 +52,7 @@ export function SessionRow({ session, children }: SessionRowProps) {
         </Link>
       </p>
       {session.waitsFor !== null && <p class="small">Waits for <BacktickText text={session.waitsFor} /></p>}
-      {session.resumeCommand !== null && <DesertedNotice command={session.resumeCommand} />}
+      <DesertedNotice session={session} />
       <div class="list-row-meta">
         <IterationMeter session={session} />
         {session.sentBack > 0 && (
@@ -68,12 +68,13 @@ export function SessionRow({ session, children }: SessionRowProps) {
   );
 }
 
-/** Says that the process of a session has died, with the command that goes on. */
-export function DesertedNotice({ command }: { command: string }) {
+/** Says that no process runs a session, with the command that goes on. */
+export function DesertedNotice({ session }: { session: SessionSummary }) {
+  if (session.resumeCommand === null) return null;
   return (
     <WarningNotice>
-      <p>Its process has died. This command goes on with the work:</p>
-      <CommandLine command={command} />
+      <p>{session.resumeNote}:</p>
+      <CommandLine command={session.resumeCommand} />
     </WarningNotice>
   );
 }

@@ -36,7 +36,7 @@ export function TaskMarks({ task }: { task: TaskSummary }) {
         </span>
       ))}
       {task.openDependencies > 0 && <span>waits for {pluralize(task.openDependencies, "task")}</span>}
-      {task.isDeserted && <span class="tone-warning">the process of its session has died</span>}
+      {task.isDeserted && <span class="tone-warning">no process runs its session</span>}
       {task.hasChange && <Link to={`/changes/${encodeURIComponent(task.id)}`}>open change</Link>}
     </>
   );

@@ -3,26 +3,49 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 
 import { type ApiError, toApiError } from "../api_client";
+import { lastKnownPosition } from "../event_stream";
+import { viewer } from "../viewer";
 import { Button, type ButtonKind } from "./button";
 import { ErrorNotice } from "./notice";
 
-const DRAFT_PREFIX = "windlass.draft.";
+/** A text that was typed and not sent. */
+interface StoredText {
+  text: string;
+  /** The position of the log when the person began to type. */
+  startedAfter: number;
+}
+
+/** Returns the key of a draft in the storage. Another project can have the same address later. */
+function storageKey(key: string): string {
+  return `windlass.draft:${viewer.peek()?.projectPath ?? ""}:${key}`;
+}
+
+function readStoredText(storedUnder: string): StoredText | null {
+  return JSON.parse(sessionStorage.getItem(storedUnder) ?? "null") as StoredText | null;
+}
 
 function readDraft(key: string | undefined): string {
-  return key === undefined ? "" : (sessionStorage.getItem(DRAFT_PREFIX + key) ?? "");
+  return key === undefined ? "" : (readStoredText(storageKey(key))?.text ?? "");
 }
 
 function keepDraft(key: string | undefined, text: string): void {
   if (key === undefined) return;
-  if (text === "") sessionStorage.removeItem(DRAFT_PREFIX + key);
-  else sessionStorage.setItem(DRAFT_PREFIX + key, text);
+  const stored = storageKey(key);
+  const startedAfter = readStoredText(stored)?.startedAfter ?? lastKnownPosition();
+  if (text === "") sessionStorage.removeItem(stored);
+  else sessionStorage.setItem(stored, JSON.stringify({ text, startedAfter } satisfies StoredText));
 }
 
-/** Lists the texts that were typed and not sent, by what follows a prefix in their names. */
-export function listDrafts(prefix: string): { name: string; text: string }[] {
-  const start = DRAFT_PREFIX + prefix;
+/** A draft, with what follows a prefix in its name. */
+export interface ListedDraft extends StoredText {
+  name: string;
+}
+
+/** Lists the drafts of this project whose names have a prefix. */
+export function listDrafts(prefix: string): ListedDraft[] {
+  const start = storageKey(prefix);
   const keys = Object.keys(sessionStorage).filter((key) => key.startsWith(start));
-  const drafts = keys.map((key) => ({ name: key.slice(start.length), text: sessionStorage.getItem(key) ?? "" }));
+  const drafts = keys.map((key) => ({ text: "", startedAfter: 0, ...readStoredText(key), name: key.slice(start.length) }));
   return drafts.filter(({ text }) => text.trim() !== "");
 }
 

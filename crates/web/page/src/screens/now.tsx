@@ -37,7 +37,7 @@ function NowContent({ now, reload }: { now: NowView; reload: () => void }) {
       ))}
       <div class="columns">
         <div class="stack">
-          <AnswerNotices waiting={now.waiting.map(waitingSubject)} />
+          <AnswerNotices waiting={now.waiting.map(waitingSubject)} hasMore={hasMoreWaiting(now)} />
           <WaitingPanel items={now.waiting} hasMore={hasMoreWaiting(now)} reload={reload} />
           <Panel title="At work" count={now.working.length}>
             {now.working.length === 0 ? (

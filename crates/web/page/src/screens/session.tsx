@@ -55,7 +55,7 @@ function SessionContent({ timeline, reload }: { timeline: SessionTimeline; reloa
         <SessionActions session={session} reload={reload} />
       </ScreenHeader>
       <SessionFigures session={session} />
-      {session.resumeCommand !== null && <DesertedNotice command={session.resumeCommand} />}
+      <DesertedNotice session={session} />
       <AnswerNotices waiting={timeline.answers.length > 0 ? [session.name] : []} subject={session.name} />
       <div class="columns session-columns">
         {timeline.answers.length > 0 && (

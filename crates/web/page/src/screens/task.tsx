@@ -2,7 +2,7 @@
 
 import { useId, useState } from "preact/hooks";
 
-import { type ApiError, pathSegment, postJson, toApiError } from "../api_client";
+import { type ApiError, pathSegment, postEach, postJson, toApiError } from "../api_client";
 import type { AnswerChoice, LabelledText, TaskDetails, TaskGraphView, TaskNote, TaskState } from "../api_types";
 import {
   AnswerForm,
@@ -250,16 +250,22 @@ function RelationsPanel({ id, graph, reload }: { id: string; graph: LiveView<Tas
 function DependencyForm({ path, reload }: { path: string; reload: () => void }) {
   const [text, setText] = useState("");
   const [error, setError] = useState<ApiError | null>(null);
+  const [isBusy, setIsBusy] = useState(false);
   const id = useId();
   const add = async (event: Event) => {
     event.preventDefault();
+    if (isBusy) return;
+    setIsBusy(true);
     setError(null);
+    const left = splitList(text);
     try {
-      for (const on of splitList(text)) await postJson(path, { on });
-      setText("");
+      await postEach(path, left.map((on) => ({ on })), () => left.shift());
     } catch (thrown) {
       setError(toApiError(thrown));
     }
+    // What was added is not sent again.
+    setText(left.join(", "));
+    setIsBusy(false);
     reload();
   };
   return (
@@ -268,8 +274,17 @@ function DependencyForm({ path, reload }: { path: string; reload: () => void }) 
         Wait for other tasks
       </label>
       <div class="row">
-        <input id={id} type="text" placeholder="T3, T7" value={text} onInput={(event) => setText(event.currentTarget.value)} />
-        <Button type="submit">Add</Button>
+        <input
+          id={id}
+          type="text"
+          placeholder="T3, T7"
+          value={text}
+          readOnly={isBusy}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+        <Button type="submit" isBusy={isBusy}>
+          Add
+        </Button>
       </div>
       <ErrorNotice error={error} />
     </form>
