@@ -2,24 +2,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_app::context::OpenedProject;
 use windlass_app::{FrontEnd, Notice};
 
-use crate::error::RequestError;
+use crate::error::{CommandNotices, RequestError};
 use crate::state::ServerState;
 
 /// The most notices of one command.
 const MAX_NOTICES: usize = 50;
-
-/// What a person should know after a command.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct CommandNotices {
-    /// Warnings and notes, such as `warning: …`; absent if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notices: Vec<String>,
-}
 
 /// The result of a command with its notices, as one object.
 #[derive(Debug, Serialize)]

@@ -8,7 +8,13 @@ use serde::Serialize;
 use windlass_app::{Failure, FailureCode};
 use windlass_hooks::SecretMask;
 
-use crate::command_report::CommandNotices;
+/// What a person should know after a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CommandNotices {
+    /// Warnings and notes, such as `warning: …`; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+}
 
 /// The body of an answer with an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

@@ -63,6 +63,18 @@ impl EventFold<'_> {
         Ok(changes)
     }
 
+    /// Records that the session's runner was active. Events of others, such as an agent's claim, do not count.
+    fn record_loop_activity(&self, session: &mut Session) {
+        let of_the_loop = match &self.envelope.event {
+            Event::FeedbackQueued(queued) => queued.voice.is_hook(),
+            Event::SessionStopping(_) | Event::GateAnswered(_) | Event::CompletionClaimed(_) => false,
+            _ => self.envelope.session.is_some(),
+        };
+        if of_the_loop {
+            session.watch.advance_clock(self.envelope.timestamp);
+        }
+    }
+
     /// Marks the row of an ended session as changed by an event that names the session.
     fn touch_ended_session(&self, changes: &mut Vec<RowChange>) -> Result<(), ApplyError> {
         let Some(name) = &self.envelope.session else { return Ok(()) };

@@ -563,18 +563,6 @@ impl EventFold<'_> {
         Ok(vec![RowChange::PutSession(Box::new(session))])
     }
 
-    /// Records that the session's runner was active. Events of others, such as an agent's claim, do not count.
-    pub(super) fn record_loop_activity(&self, session: &mut Session) {
-        let of_the_loop = match &self.envelope.event {
-            Event::FeedbackQueued(queued) => queued.voice.is_hook(),
-            Event::SessionStopping(_) | Event::GateAnswered(_) | Event::CompletionClaimed(_) => false,
-            _ => self.envelope.session.is_some(),
-        };
-        if of_the_loop {
-            session.watch.advance_clock(self.envelope.timestamp);
-        }
-    }
-
     fn event_session_name(&self) -> Result<&SessionName, ApplyError> {
         self.envelope.session.as_ref().ok_or_else(|| self.unfit_event_error("it names no session".to_owned()))
     }

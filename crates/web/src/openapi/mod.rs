@@ -14,8 +14,7 @@ use serde_json::{Map, Value, json};
 use windlass_app::views;
 use windlass_app::web_access::ViewerRole;
 
-use crate::command_report::CommandNotices;
-use crate::error::{ErrorBody, RequestError};
+use crate::error::{CommandNotices, ErrorBody, RequestError};
 use crate::guard::AuthenticatedViewer;
 use crate::read::{MaybeViewer, QuestionView, ViewerInfo, require_viewer};
 use crate::{hook_actions, stream, write};
