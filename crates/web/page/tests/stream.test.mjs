@@ -76,13 +76,11 @@ test("view_that_loaded_slowly_shows_the_next_event_soon", async (context) => {
     globalThis.clockOffset = 0;
     performance.now = () => now() + globalThis.clockOffset;
   });
-  await page.route("**/api/now", async (route) => {
-    const response = await route.fetch();
-    await page.evaluate(() => {
+  await changeResponse(page, "**/api/now", () =>
+    page.evaluate(() => {
       globalThis.clockOffset = 60_000;
-    });
-    await route.fulfill({ response });
-  });
+    }),
+  );
   await page.goto(served.url);
   await page.getByText("Mend the pump").first().waitFor();
   project.run("task", "add", "Paint the pump");
@@ -96,13 +94,10 @@ test("wait_in_progress_says_when_it_ends", async (context) => {
   const served = await project.serve();
   const { page, check } = await logIn(browser, served);
   const endedAt = Date.now() + 90_000;
-  await page.route("**/api/sessions/pump", async (route) => {
-    const response = await route.fetch();
-    const timeline = await response.json();
+  await changeResponse(page, "**/api/sessions/pump", (timeline) => {
     const group = timeline.groups.at(-1);
     const wait = { kind: "wait", event: "iteration_postponed", title: "The agent asks for time", startedAt: Date.now(), endedAt, isPending: true };
     group.items.push({ ...wait, details: [], evidence: [], relatedSeqs: [], seq: 900, startSeq: 900, text: null, tone: "warning" });
-    await route.fulfill({ response, json: timeline });
   });
   await page.goto(`${served.url}/sessions/pump`);
   const item = page.locator("#item-900");
