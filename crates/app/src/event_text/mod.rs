@@ -101,6 +101,13 @@ pub fn describe_session_state(view: &SessionView) -> (TextTone, String) {
     }
 }
 
+/// Returns the person or the agent who gave the command of an event. The name of a session's runner means nothing to a person.
+pub fn find_author(record: &EventRecord) -> Option<&str> {
+    let by = record.envelope.metadata.triggered_by.as_str();
+    let is_runner = by.starts_with("run-") && record.envelope.session.is_some();
+    (!is_runner).then_some(by)
+}
+
 /// Returns the tone of an event in a list.
 pub fn event_tone(event: &Event) -> TextTone {
     match event {

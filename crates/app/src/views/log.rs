@@ -7,7 +7,7 @@ use windlass_store::EventFilter;
 
 use super::excerpt;
 use crate::context::OpenedProject;
-use crate::event_text::{event_tone, summarize_event};
+use crate::event_text::{event_tone, find_author, summarize_event};
 use crate::tone::TextTone;
 use crate::{Failure, FailureCode, hints};
 
@@ -27,7 +27,7 @@ pub struct LogEntry {
     pub task: Option<String>,
     pub session: Option<String>,
     pub iteration: Option<u32>,
-    /// The person or the agent who gave the command.
+    /// The person or the agent who gave the command; empty for the runner of the session.
     pub triggered_by: String,
     /// How many hooks and actions stand between the event and a command.
     pub depth: u32,
@@ -45,7 +45,7 @@ impl LogEntry {
             task: envelope.node.task_id().map(|task| task.to_string()),
             session: envelope.session.as_ref().map(ToString::to_string),
             iteration: envelope.iteration,
-            triggered_by: envelope.metadata.triggered_by.clone(),
+            triggered_by: find_author(record).unwrap_or_default().to_owned(),
             depth: envelope.metadata.depth.into(),
             tone: event_tone(&envelope.event),
             summary: excerpt(&summarize_event(record), MAX_SUMMARY_LENGTH),

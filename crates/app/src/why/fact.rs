@@ -304,14 +304,13 @@ fn split_lines(text: &str) -> Vec<String> {
     text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns the author of an event, except for runners, whose names mean nothing to a person, and for judgements, which name their hook.
+/// Returns the author of an event, except for judgements, which name their hook.
 fn find_trigger(record: &EventRecord) -> Option<String> {
     let metadata = &record.envelope.metadata;
-    let is_runner = metadata.triggered_by.starts_with("run-") && record.envelope.session.is_some();
     let judgements = [EventType::BridgeCalled, EventType::HookEvaluated, EventType::ValidationFinished];
-    let by = Some(&metadata.triggered_by).filter(|_| !is_runner && !judgements.contains(&record.kind()));
+    let by = event_text::find_author(record).filter(|_| !judgements.contains(&record.kind()));
     match (metadata.depth > 0, record.cause_position(), by) {
-        (false, _, by) => by.cloned(),
+        (false, _, by) => by.map(str::to_owned),
         (true, cause, by) => {
             let cause = cause.map(|cause| format!(" of {cause}")).unwrap_or_default();
             Some(format!("a hook{cause}{}", by.map(|by| format!(", for {by}")).unwrap_or_default()))

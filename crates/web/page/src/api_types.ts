@@ -253,7 +253,7 @@ export interface LogEntry {
   summary: string;
   task: string | null;
   tone: TextTone;
-  /** The person or the agent who gave the command. */
+  /** The person or the agent who gave the command; empty for the runner of the session. */
   triggeredBy: string;
   type: string;
 }
