@@ -6,10 +6,10 @@ use insta::assert_snapshot;
 use serde_json::json;
 use windlass_engine::{
     Authority, Command, CommandOrigin, EngineRules, Event, EventType, HookClass, HookEffect, HookFailurePolicy,
-    HookOutcome, HookPlan, HookPoint, HookRegistry, HookReport, NewSession, Promise, RunId, SessionTerms, TaskId,
-    Timestamp, TurnAnswer,
+    HookOutcome, HookPlan, HookPoint, HookRegistry, HookReport, NewSession, Promise, RunId, Timestamp, TurnAnswer,
 };
 use windlass_store::{Lifetime, SqliteStore, Store};
+use windlass_testkit::sample_session;
 
 use crate::support::TestWorld;
 
@@ -41,18 +41,9 @@ impl SimulatedRunner {
     /// Starts a turn of a session that works on T1.
     fn start_turn(&mut self) -> RunId {
         let events = self.execute(&Command::StartSession(NewSession {
-            name: "main".parse().unwrap(),
-            task: Some(TaskId(1)),
-            goal: None,
-            work: windlass_engine::WorkSource::Given,
-            workspace_mode: windlass_engine::WorkspaceMode::InPlace,
             config: "version: 1".to_owned(),
-            protected: None,
-            agent: "command:true".to_owned(),
-            terms: SessionTerms::default(),
             owner: "runner".parse().unwrap(),
-            nonce: 7,
-            fresh: false,
+            ..sample_session()
         }));
         let started = events.into_iter().find_map(|event| match event {
             Event::TurnStarted(started) => Some(started.run),

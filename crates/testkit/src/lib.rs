@@ -31,3 +31,4 @@ pub use history::{
 pub use model::EngineModel;
 pub use project::MemoryProject;
 pub use rules::{gate_rules, test_rules};
+pub use steps::sample_session;

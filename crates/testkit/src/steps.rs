@@ -110,22 +110,32 @@ pub fn stall_histories(steps: usize) -> impl Strategy<Value = Vec<HistoryStep>> 
     })
 }
 
+/// Returns the session `main`, which works in place on the first task.
+pub fn sample_session() -> NewSession {
+    NewSession {
+        name: "main".parse().expect("a session name"),
+        task: Some(TaskId(1)),
+        goal: None,
+        work: WorkSource::Given,
+        workspace_mode: WorkspaceMode::InPlace,
+        config: "hooks: {}".to_owned(),
+        protected: None,
+        agent: "command:true".to_owned(),
+        terms: SessionTerms::default(),
+        owner: owner_name("w1"),
+        nonce: SESSION_NONCE,
+        fresh: false,
+    }
+}
+
 /// Starts a session in a worktree with the first task.
 fn start_worktree_session(name: &str) -> StepAction {
     StepAction::Fixed(Command::StartSession(NewSession {
         name: name.parse().expect("a session name"),
-        task: Some(TaskId(1)),
-        goal: None,
-        work: WorkSource::Given,
         workspace_mode: WorkspaceMode::Worktrees,
-        config: "hooks: {}".to_owned(),
-        protected: None,
-        agent: "command:true".to_owned(),
         // The first rejection escalates to a person.
         terms: SessionTerms { max_rejections: 0, ..SessionTerms::default() },
-        owner: owner_name("w1"),
-        nonce: SESSION_NONCE,
-        fresh: false,
+        ..sample_session()
     }))
 }
 

@@ -125,10 +125,10 @@ mod tests {
     use std::thread;
 
     use windlass_engine::{
-        Authority, CommandOrigin, EngineRules, HookRegistry, NewSession, NewTask, SessionTerms, StateView, TaskId,
-        Timestamp, WorkSource, WorkspaceMode,
+        Authority, CommandOrigin, EngineRules, HookRegistry, NewSession, NewTask, StateView, TaskId, Timestamp,
     };
     use windlass_store::{Lifetime, Store};
+    use windlass_testkit::sample_session;
 
     use super::*;
 
@@ -149,20 +149,8 @@ mod tests {
         let at = Timestamp::from_millis(1_768_644_000_000);
         let origin = CommandOrigin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
         let add = Command::CreateTask(NewTask { goal: "One".to_owned(), ..NewTask::default() });
-        let begin = Command::StartSession(NewSession {
-            name: "main".parse().expect("a name"),
-            task: Some(TaskId(1)),
-            goal: None,
-            work: WorkSource::Given,
-            workspace_mode: WorkspaceMode::InPlace,
-            config: "hooks: {}".to_owned(),
-            protected: None,
-            agent: "command:true".to_owned(),
-            terms: SessionTerms::default(),
-            owner: owner_lock.name().parse().expect("a name"),
-            nonce: 7,
-            fresh: false,
-        });
+        let begin =
+            Command::StartSession(NewSession { owner: owner_lock.name().parse().expect("a name"), ..sample_session() });
         for (nonce, command) in [(1, add), (2, begin)] {
             store.execute_command(&rules, &origin, &command, nonce).expect("it is taken");
         }

@@ -272,10 +272,10 @@ mod tests {
     use std::sync::Arc;
 
     use windlass_engine::{
-        AgentUsage, Authority, Command, CommandOrigin, EngineRules, HookRegistry, NewSession, NewTask, SessionTerms,
-        TurnAnswer, WorkSource, WorkspaceMode,
+        AgentUsage, Authority, Command, CommandOrigin, EngineRules, HookRegistry, NewSession, NewTask, TurnAnswer,
     };
     use windlass_store::{Lifetime, SqliteStore};
+    use windlass_testkit::sample_session;
 
     use super::*;
     use crate::SilentFrontEnd;
@@ -291,20 +291,7 @@ mod tests {
             let store = SqliteStore::create(&project.store_file(), Lifetime::Service).unwrap();
             let mut log = Self(OpenedProject::new(project, store, false, Arc::new(SilentFrontEnd)));
             log.add_task(at);
-            let begin = Command::StartSession(NewSession {
-                name: "pump".parse().unwrap(),
-                task: Some(TaskId(1)),
-                goal: None,
-                work: WorkSource::Given,
-                workspace_mode: WorkspaceMode::InPlace,
-                config: "hooks: {}".to_owned(),
-                protected: None,
-                agent: "command:true".to_owned(),
-                terms: SessionTerms::default(),
-                owner: "w1".parse().unwrap(),
-                nonce: 7,
-                fresh: false,
-            });
+            let begin = Command::StartSession(NewSession { name: "pump".parse().unwrap(), ..sample_session() });
             log.execute(at, &begin);
             log
         }

@@ -1,7 +1,8 @@
 //! Tests of the SQLite store itself.
 
 use super::*;
-use windlass_engine::{Authority, NewSession, NewTask, SessionTerms, Timestamp};
+use windlass_engine::{Authority, NewSession, NewTask, Timestamp};
+use windlass_testkit::sample_session;
 
 fn store() -> (tempfile::TempDir, SqliteStore) {
     let directory = tempfile::tempdir().unwrap();
@@ -83,20 +84,7 @@ fn failed_transaction_is_not_committed_although_caller_ignores_error() {
         run: None,
         via: None,
     };
-    let start = Command::StartSession(NewSession {
-        name: "main".parse().unwrap(),
-        task: None,
-        goal: None,
-        work: windlass_engine::WorkSource::Given,
-        workspace_mode: windlass_engine::WorkspaceMode::InPlace,
-        config: "a: 1".to_owned(),
-        protected: None,
-        agent: "command:true".to_owned(),
-        terms: SessionTerms::default(),
-        owner: "w1".parse().unwrap(),
-        nonce: 7,
-        fresh: false,
-    });
+    let start = Command::StartSession(NewSession { task: None, ..sample_session() });
     store
         .run_transaction(|transaction| {
             transaction.execute_command(&EngineRules::default(), &origin, &start, 8).unwrap_err();

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use windlass_engine::{
     Authority, Command, CommandOrigin, EngineRules, EventRecord, HookRegistry, NewSession, NewTask, OwnerName, RunId,
-    Seq, SessionTerms, TaskId, TaskPatch, Timestamp, TurnAnswer,
+    Seq, TaskId, TaskPatch, Timestamp, TurnAnswer,
 };
 use windlass_store::{EventFilter, Lifetime, SqliteStore, Store};
+use windlass_testkit::sample_session;
 
 pub fn command_origin() -> CommandOrigin {
     CommandOrigin { by: "ada".to_owned(), at: test_time(), authority: Authority::Person, run: None, via: None }
@@ -62,20 +63,7 @@ pub fn complete_task(id: u64) -> Command {
 
 /// Returns the command that starts the session `main` and its first turn.
 pub fn start_session(task: Option<u64>) -> Command {
-    Command::StartSession(NewSession {
-        name: "main".parse().expect("a session name"),
-        task: task.map(TaskId),
-        goal: None,
-        work: windlass_engine::WorkSource::Given,
-        workspace_mode: windlass_engine::WorkspaceMode::InPlace,
-        config: "hooks: {}".to_owned(),
-        protected: None,
-        agent: "command:true".to_owned(),
-        terms: SessionTerms::default(),
-        owner: owner_name("w1"),
-        nonce: 7,
-        fresh: false,
-    })
+    Command::StartSession(NewSession { task: task.map(TaskId), ..sample_session() })
 }
 
 /// Returns the run of a turn of the session `main`.

@@ -13,12 +13,13 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 use windlass_engine::{
-    Authority, Command, CommandOrigin, EngineRules, EventRecord, NewSession, RunId, Session, SessionTerms, StateView,
-    TaskTypes, Timestamp, WorkSource,
+    Authority, Command, CommandOrigin, EngineRules, EventRecord, NewSession, RunId, Session, StateView, TaskTypes,
+    Timestamp,
 };
 use windlass_hooks::SecretMask;
 use windlass_process::{OwnerLock, RunControl};
 use windlass_store::{Lifetime, SqliteStore, Store};
+use windlass_testkit::sample_session;
 
 use crate::error::ToolError;
 use crate::host::ToolHost;
@@ -138,20 +139,11 @@ impl ToolRouter<TestToolHost> {
 
     /// Starts a session with a goal. All later calls come from inside its turn.
     pub(crate) fn enter_turn(&mut self, goal: &str) -> Session {
-        let name = "main".parse().unwrap();
         let start = Command::StartSession(NewSession {
-            name,
             task: None,
             goal: Some(goal.to_owned()),
-            work: WorkSource::Given,
-            workspace_mode: windlass_engine::WorkspaceMode::InPlace,
             config: String::new(),
-            protected: None,
-            agent: "command:true".to_owned(),
-            terms: SessionTerms::default(),
-            owner: "w1".parse().unwrap(),
-            nonce: 7,
-            fresh: false,
+            ..sample_session()
         });
         self.host.execute_command(&start, &RunControl::new()).unwrap();
         let session =
