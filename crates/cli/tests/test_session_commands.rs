@@ -642,6 +642,22 @@ fn logs_have_all_of_a_long_answer() {
     assert!(text.len() < 200_000 && text.contains("yyy"), "{}", text.len());
 }
 
+#[test]
+fn output_of_passed_check_is_recorded_without_secrets() {
+    let config = "secrets: [TOKEN]\nhooks: {stop: [{name: tests, command: 'echo 3 passed, $TOKEN; echo slow >&2'}]}";
+    let world = create_agent_project(config, "echo '<promise>COMPLETE</promise>'");
+    assert_eq!(world.run_with_variable(("TOKEN", "squeamish-ossifrage"), RUN).code, 0);
+    let record = world.events_of_type("hook_finished")[0]["data"]["record"].as_str().unwrap().to_owned();
+    let path = world.path(".windlass/runs").join(record);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "3 passed, [secret TOKEN]\nslow");
+    let logs = world.run_ok(&["session", "logs", SESSION_NAME]);
+    assert!(logs.contains(&format!("ok, output in {}", path.display())) && !logs.contains("3 passed"), "{logs}");
+    // A check that prints nothing leaves no file.
+    let silent = create_agent_project("hooks: {stop: [{command: 'true'}]}", "echo '<promise>COMPLETE</promise>'");
+    assert_eq!(silent.run(RUN).code, 0);
+    assert!(silent.events_of_type("hook_finished")[0]["data"].get("record").is_none());
+}
+
 /// A store can come with a repository: untrusted hooks do not run, even if they only end a session.
 #[test]
 fn cancelled_session_of_untrusted_project_is_not_settled() {

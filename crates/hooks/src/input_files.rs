@@ -87,6 +87,13 @@ impl HookInputFiles {
         Ok(())
     }
 
+    /// Writes output that fits into memory beside the other files, and returns its path. The file stays.
+    pub fn write_output(&self, bytes: &[u8]) -> io::Result<PathBuf> {
+        let path = self.place.with_added_extension("output");
+        write_input_file(&path, bytes)?;
+        Ok(path)
+    }
+
     /// Returns the path for output that is too long for memory.
     pub fn place(&self) -> &Path {
         &self.place

@@ -306,8 +306,30 @@ impl EffectRunner<'_> {
             // An invalid response has already counted as a failure.
             response::parse_response(&ran.stdout.to_text_lossy()).ok().flatten().map(Box::new)
         });
+        let record = record.or_else(|| self.record_passed_check(run, &report, &files, ran.as_ref().ok()?));
         let report = HookReport { record, message: summary_line(&report, &ran), ..report };
         Ok(HookAttempt { response, ..report.into() })
+    }
+
+    /// Records the output of a passed check of a gate, and returns the record's name. The report of a failed check has its output.
+    /// Without a record, the outcome is the same.
+    fn record_passed_check(
+        &self,
+        run: &HookRun<'_>,
+        report: &HookReport,
+        files: &HookInputFiles,
+        ran: &ProgramOutcome,
+    ) -> Option<String> {
+        let is_check = run.owed.class == HookClass::Gate && run.effect.index != TRIAL_INDEX;
+        if !is_check || report.outcome != HookOutcome::Success {
+            return None;
+        }
+        let streams = [&ran.stdout, &ran.stderr].map(|stream| stream.to_text_lossy().trim_end().to_owned());
+        let output = streams.join("\n").trim_start_matches('\n').to_owned();
+        if output.trim().is_empty() {
+            return None;
+        }
+        self.record_name(&files.write_output(output.as_bytes()).ok()?)
     }
 
     fn hook_input<'a>(&'a self, run: &'a HookRun<'_>) -> HookInput<'a> {

@@ -14,7 +14,7 @@ const CONFIG = `agent: command:sh "$AGENT"
 worktrees: true
 hooks:
   stop:
-    - {name: lint, command: 'grep -q valve pump.txt'}
+    - {name: lint, command: 'grep -q valve pump.txt && echo "1 file is clean"'}
 `;
 
 /** The first turn closes the valve; a turn with comments in its prompt does what they say. */
@@ -40,7 +40,8 @@ test("comment_on_a_line_sends_the_task_back_and_merge_ends_it", async (context) 
   const { page, check } = await logIn(browser, served, "/changes");
   await page.getByRole("link", { name: /Mend the pump/ }).first().click();
   await page.getByText("close the valve").first().waitFor();
-  await page.getByText("lint").first().waitFor();
+  await page.getByText("lint").first().click();
+  await page.getByText("1 file is clean").waitFor();
   await page.getByRole("button", { name: "Comment on line 1" }).first().click();
   await page.getByLabel("Comment on line 1 of pump.txt").fill("Say which valve.");
   await page.getByRole("button", { name: "Send back with 1 comment" }).click();

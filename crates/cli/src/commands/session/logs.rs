@@ -3,6 +3,7 @@
 //! An output that was too long for the log is read from the record that its event names. `--follow` reads the record of a turn
 //! in progress while the agent works.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use windlass_app::resume_command::ResumeCommand;
 use windlass_app::turn_end::ends_turn;
 use windlass_app::{hints, runner_settings};
 use windlass_config::Config;
-use windlass_engine::{Event, EventRecord, MessageAuthor, NextAction, Seq, Session, WorkSource};
+use windlass_engine::{Event, EventRecord, HookOutcome, MessageAuthor, NextAction, Seq, Session, WorkSource};
 use windlass_hooks::SecretMask;
 use windlass_store::{EventFilter, Store};
 use windlass_text as text;
@@ -282,12 +283,16 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEnt
         Event::HookFinished(finished) => {
             let (tone, word) = show::describe_hook_outcome(finished.outcome);
             let why = finished.message.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
-            let text = read_recorded_output(finished.record.as_deref(), records).or_else(|| finished.feedback.clone());
-            SessionLogEntry {
-                text,
-                record: finished.record.clone(),
-                ..entry(&finished.hook, tone, format!("{word}{why}"))
+            let mut what = format!("{word}{why}");
+            let mut text = None;
+            match &finished.record {
+                // The output of a passed check is long, and a person seldom needs it.
+                Some(name) if finished.outcome == HookOutcome::Success => {
+                    let _ = write!(what, ", output in {}", records.join(name).display());
+                }
+                name => text = read_recorded_output(name.as_deref(), records).or_else(|| finished.feedback.clone()),
             }
+            SessionLogEntry { text, record: finished.record.clone(), ..entry(&finished.hook, tone, what) }
         }
         Event::FeedbackQueued(queued) => {
             let what = match queued.voice {
