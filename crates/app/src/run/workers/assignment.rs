@@ -180,12 +180,15 @@ impl<'a> AgentAssignment<'a> {
             after = Some(next);
         }
         let mut after = None;
+        // The clock of the command that starts the session: by it, the lease has ended then, too.
         while let Some(next) =
-            snapshot.next_expired_lease(environment::current_timestamp(), after).map_err(hints::view_failure)?
+            snapshot.next_expired_lease(environment::steady_timestamp(), after).map_err(hints::view_failure)?
         {
             let task = snapshot.find_task(next.1).map_err(hints::view_failure)?;
             let open = |task: &Task| {
-                !self.leaves_in_place(task) && task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind))
+                task.open_dependencies == 0
+                    && !self.leaves_in_place(task)
+                    && task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind))
             };
             if free(&next.1)
                 && task.as_ref().is_some_and(|task| open(task) && self.choose_agent_name(task, 0).is_some())

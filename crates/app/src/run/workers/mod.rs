@@ -17,6 +17,8 @@
 mod assignment;
 mod log_watch;
 mod scheduler;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 use std::sync::Arc;

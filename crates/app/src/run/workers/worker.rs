@@ -10,7 +10,7 @@ use windlass_engine::{
 };
 use windlass_process::{OwnerLock, ProgramSupervisor, RunControl};
 use windlass_runner::{EffectRunner, RunError, Runner, RunnerEnv};
-use windlass_store::ExecuteError;
+use windlass_store::{ExecuteError, SqliteStore};
 
 use super::super::recorded_config::{check_config_trust, read_recorded_config};
 use super::super::session_choice::tally_session;
@@ -40,7 +40,7 @@ pub struct Worker<'a> {
 }
 
 /// A task or a session for a worker.
-enum WorkerJob {
+pub enum WorkerJob {
     New(Box<Task>, SessionName),
     Resume(Box<Session>),
 }
@@ -65,6 +65,21 @@ impl WorkerJob {
             Self::New(..) => WorkerSession { task, work: WorkSource::Given, resumed: None },
             Self::Resume(session) => WorkerSession { task, work: session.work, resumed: Some(session) },
         }
+    }
+
+    /// Returns whether a start was refused because the task or the session has changed since it was chosen: another process was
+    /// faster. Any other refusal would come again.
+    pub fn is_stale(&self, store: &SqliteStore, error: &RunError) -> Result<bool, Failure> {
+        let RunError::Execute(ExecuteError::Refused(_)) = error else { return Ok(false) };
+        let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
+        let session = snapshot.find_session(self.session_name()).map_err(hints::view_failure)?;
+        Ok(match self {
+            Self::New(chosen, _) => {
+                let task = snapshot.find_task(chosen.id).map_err(hints::view_failure)?;
+                session.is_some() || task.is_none_or(|task| task.version != chosen.version)
+            }
+            Self::Resume(chosen) => session.is_none_or(|session| session.owner != chosen.owner || session.is_over()),
+        })
     }
 }
 
@@ -244,7 +259,7 @@ impl Worker<'_> {
             Runner::new(dispatch.map_err(hints::run_failure)?.with_supervisor(supervisor), agent, allowance);
         if let Err(error) = runner.commit_and_report(&session_origin(&owner, self.settings.inside.via), &begin) {
             self.supervisor = runner.into_supervisor();
-            return if self.is_job_stale(&job, &error)? { Ok(None) } else { Err(hints::run_failure(error)) };
+            return if job.is_stale(&self.opened.store, &error)? { Ok(None) } else { Err(hints::run_failure(error)) };
         }
         self.scheduler.begin_session(&name, &control);
         let ended = runner.run_session(&name);
@@ -302,22 +317,6 @@ impl Worker<'_> {
             used: session.watch.used,
             not_started,
             killed,
-        })
-    }
-
-    /// Returns whether another process has the task or the session now.
-    fn is_job_stale(&self, job: &WorkerJob, error: &RunError) -> Result<bool, Failure> {
-        let RunError::Execute(ExecuteError::Refused(_)) = error else { return Ok(false) };
-        let snapshot = self.opened.store.begin_snapshot().map_err(hints::store_failure)?;
-        let session = snapshot.find_session(job.session_name()).map_err(hints::view_failure)?;
-        Ok(match job {
-            WorkerJob::New(task, _) => {
-                let task = snapshot.find_task(task.id).map_err(hints::view_failure)?;
-                session.is_some() || !task.is_some_and(|task| task.state.is_claimable() && task.lease.is_none())
-            }
-            WorkerJob::Resume(chosen) => {
-                session.is_none_or(|session| session.owner != chosen.owner || session.is_over())
-            }
         })
     }
 
