@@ -85,6 +85,7 @@ fn output_of_cancelled_turn_stays_in_logs_and_timeline() {
     let timeline = page.get(&format!("/api/sessions/{SESSION_NAME}"), &token).json();
     let turn = timeline["groups"][1]["items"][0].clone();
     assert_eq!((&turn["kind"], &turn["text"]), (&json!("turn"), &json!("I look at the valve.")), "{timeline}");
+    assert_eq!(turn["title"], "interrupted: cancelled");
 }
 
 #[test]

@@ -12,7 +12,9 @@ use crate::hook_runs::HookRunOutcome;
 use crate::session_view::SessionView;
 use crate::tone::TextTone;
 
-pub use summary::{describe_gate_answer, find_retry_moment, format_feedback_count, summarize_event};
+pub use summary::{
+    describe_gate_answer, describe_interruption, find_retry_moment, format_feedback_count, summarize_event,
+};
 
 /// Returns the tone of a state.
 pub fn state_tone(state: TaskState) -> TextTone {

@@ -3,7 +3,8 @@
 use crate::changes::{describe_work_size, list_stacked_tasks};
 use windlass_config::BuiltinHook;
 use windlass_engine::{
-    ChangeRef, DeliveryGate, Event, EventRecord, GateRemedy, HookClass, HookEffect, Task, TaskState, Workspace, payload,
+    ChangeRef, DeliveryGate, Event, EventRecord, GateFinding, GateRemedy, HookClass, HookEffect, Task, TaskState,
+    Workspace, payload,
 };
 
 use crate::tone::TextTone;
@@ -72,11 +73,14 @@ pub fn list_pipeline_details(task: &Task, next: Option<String>) -> Vec<(&'static
         let gate = stalled.gate.hook_point();
         lines.push(("resumes", format!("at {gate}; no agent works on it again")));
     }
-    if let Some(rejected) = task.rejected.as_ref().filter(|rejected| !task.findings.contains(rejected)) {
-        lines.push(("finding", format!("{}: {}", rejected.source, rejected.text)));
-    }
-    lines.extend(task.findings.iter().map(|finding| ("finding", format!("{}: {}", finding.source, finding.text))));
+    lines.extend(list_findings(task).map(|finding| ("finding", format!("{}: {}", finding.source, finding.text))));
     lines
+}
+
+/// Lists the findings about a task's work: the one of its last rejection first.
+pub fn list_findings(task: &Task) -> impl Iterator<Item = &GateFinding> {
+    let rejected = task.rejected.iter().filter(move |rejected| !task.findings.contains(rejected));
+    rejected.chain(&task.findings)
 }
 
 /// Describes the progress of the delivery during a session.

@@ -1,8 +1,8 @@
 //! An event in a few words.
 
 use windlass_engine::{
-    AfterIteration, ConversationStart, Event, EventRecord, GateAnswer, GateDecision, Promise, RunId, SessionEndKind,
-    Timestamp, TurnPurpose,
+    AfterIteration, ConversationStart, Event, EventRecord, GateAnswer, GateDecision, Promise, RunId, SessionEnd,
+    SessionEndKind, Timestamp, TurnPurpose,
 };
 
 use super::{bridge, drive, pipeline, workflow};
@@ -128,6 +128,15 @@ pub fn describe_gate_answer(answer: GateAnswer) -> &'static str {
         GateAnswer::Continue => "continue: the agent is sent back, and the count starts again",
         GateAnswer::Abort => "abort: a person takes over",
         GateAnswer::Ignore => "ignore-hook: the block counts as passed, this time",
+    }
+}
+
+/// Describes an interrupted turn. A request to end its session is the reason, else the death of the process that ran it.
+pub fn describe_interruption(stopping: Option<&SessionEnd>, has_lost_process: bool) -> String {
+    match stopping {
+        Some(SessionEnd { ending, reason }) => format!("interrupted: {}", format_ending(*ending, reason.as_deref())),
+        None if has_lost_process => "interrupted: its process has died".to_owned(),
+        None => "interrupted".to_owned(),
     }
 }
 

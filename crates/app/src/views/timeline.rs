@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use windlass_engine::{Event, EventRecord, EventType, NextAction, Seq, Session, Timestamp, WorkSource, payload};
+use windlass_engine::{
+    Event, EventRecord, EventType, NextAction, Seq, Session, SessionEnd, Timestamp, WorkSource, payload,
+};
 use windlass_store::EventFilter;
 
 use super::engine_names::EventTypeName;
@@ -12,7 +14,7 @@ use super::excerpt;
 use super::session::SessionSummary;
 use crate::answer_choice::AnswerChoice;
 use crate::context::OpenedProject;
-use crate::event_text::{describe_task_event, event_tone};
+use crate::event_text::{describe_interruption, describe_task_event, event_tone};
 use crate::hook_runs::{HookRunOutcome, find_turn_record, read_last_recorded_lines, turn_record_name};
 use crate::tone::TextTone;
 use crate::turn_end::ends_turn;
@@ -183,12 +185,17 @@ struct TimelineBuilder {
     pending: BTreeSet<Seq>,
     /// Whether the session takes several tasks.
     has_tasks: bool,
+    /// The request to end the session that came after the last turn had begun.
+    stopping: Option<SessionEnd>,
+    /// Whether another process has taken the session over during the last turn.
+    has_lost_process: bool,
 }
 
 impl TimelineBuilder {
     fn add_fact(&mut self, fact: &WhyFact) {
         let record = &fact.record;
         let at = record.envelope.timestamp.millis();
+        self.note_interruption(&record.envelope.event);
         if matches!(record.kind(), EventType::TurnStarted | EventType::SessionEnded) {
             self.end_waits(at);
         }
@@ -228,8 +235,23 @@ impl TimelineBuilder {
         }
     }
 
+    /// Notes what interrupts the last turn. The event of an interruption has no reason.
+    fn note_interruption(&mut self, event: &Event) {
+        match event {
+            Event::TurnStarted(_) => (self.stopping, self.has_lost_process) = (None, false),
+            Event::SessionResumed(_) => self.has_lost_process = self.find_open_turn().is_some(),
+            Event::SessionStopping(payload::SessionStopping { ending, reason, .. }) => {
+                self.stopping = Some(SessionEnd { ending: *ending, reason: reason.clone() });
+            }
+            _ => {}
+        }
+    }
+
     fn build_item(&self, fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
         let mut item = build_item(fact, kind);
+        if matches!(fact.record.kind(), EventType::IterationInterrupted | EventType::DeliveryInterrupted) {
+            item.title = describe_interruption(self.stopping.as_ref(), self.has_lost_process);
+        }
         // The wait after a turn follows the item of the turn, which has the output.
         if kind != TimelineItemKind::Wait
             && let Some(text) = self.named_texts.get(&fact.record.seq)
@@ -282,9 +304,9 @@ impl TimelineBuilder {
 
     /// Ends the turn of a process that has died.
     fn end_deserted_turn(&mut self, output: Option<String>) {
+        let title = describe_interruption(self.stopping.as_ref(), true);
         if let Some(turn) = self.find_open_turn() {
-            (turn.is_pending, turn.tone, turn.text) = (false, TextTone::Warning, output);
-            turn.title = "interrupted: its process has died".to_owned();
+            (turn.is_pending, turn.tone, turn.text, turn.title) = (false, TextTone::Warning, output, title);
         }
     }
 
@@ -346,7 +368,6 @@ fn build_item(fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
     };
     let title = match &envelope.event {
         Event::FeedbackQueued(queued) => queued.source.clone(),
-        Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => "interrupted".to_owned(),
         _ => fact.full_sentence(),
     };
     let evidence = if text.is_some() { &[][..] } else { &fact.evidence[..] };
@@ -370,7 +391,8 @@ fn build_item(fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
 #[cfg(test)]
 mod tests {
     use windlass_engine::{
-        AgentUsage, EventEnvelope, EventMetadata, EventSubject, MessageAuthor, Seq, TurnPurpose, payload,
+        AgentUsage, EventEnvelope, EventMetadata, EventSubject, MessageAuthor, Seq, SessionEndKind, SessionTerms,
+        TurnPurpose, payload,
     };
 
     use super::*;
@@ -438,6 +460,48 @@ mod tests {
         assert_eq!((message.title.as_str(), message.text.as_deref()), ("ann", Some("Close the valve.")));
         assert_eq!((delivery.kind, &delivery.related_seqs), (TimelineItemKind::Feedback, &vec![2]));
         assert_eq!(delivery.text.as_deref(), Some("ann: Close the valve."));
+    }
+
+    #[test]
+    fn interrupted_turn_names_recorded_reason() {
+        let stopping = |ending, reason: Option<&str>| -> Event {
+            payload::SessionStopping { ending, reason: reason.map(str::to_owned), commits: vec![] }.into()
+        };
+        let cancelled = || stopping(SessionEndKind::Cancelled, Some("wrong branch"));
+        let resumed = || -> Event {
+            payload::SessionResumed { owner: "run-2".parse().unwrap(), terms: SessionTerms::default() }.into()
+        };
+        let interrupted = || -> Event {
+            let (record, usage) = (None, AgentUsage::default());
+            payload::IterationInterrupted { run: "pump.1.7".parse().unwrap(), record, usage }.into()
+        };
+        let find_title = |events: Vec<Event>, is_deserted: bool| {
+            let mut builder = TimelineBuilder::default();
+            for (seq, event) in (1..).zip(events) {
+                builder.add_fact(&build_fact(seq, event));
+            }
+            if is_deserted {
+                builder.end_deserted_turn(None);
+            }
+            let mut items = builder.groups.into_iter().flat_map(|group| group.items);
+            items.rfind(|item| item.kind == TimelineItemKind::Turn).map(|turn| turn.title)
+        };
+        let died = "interrupted: its process has died";
+        let expired = stopping(SessionEndKind::Limit, Some("the wall time of 5 min is used up"));
+        let cases = [
+            (vec![started(), interrupted()], false, "interrupted"),
+            (vec![started(), cancelled(), interrupted()], false, "interrupted: cancelled: wrong branch"),
+            (vec![started(), expired, interrupted()], false, "interrupted: stopped: the wall time of 5 min is used up"),
+            (vec![started(), resumed(), interrupted()], false, died),
+            (vec![started(), cancelled(), resumed(), interrupted()], false, "interrupted: cancelled: wrong branch"),
+            // The request came before this turn.
+            (vec![cancelled(), resumed(), started(), interrupted()], false, "interrupted"),
+            (vec![started()], true, died),
+            (vec![started(), stopping(SessionEndKind::Cancelled, None)], true, "interrupted: cancelled"),
+        ];
+        for (events, is_deserted, title) in cases {
+            assert_eq!(find_title(events, is_deserted).as_deref(), Some(title));
+        }
     }
 
     #[test]
