@@ -21,6 +21,8 @@ const VIEWPORTS = [
   { width: 360, height: 740 },
   { width: 1024, height: 768 },
   { width: 1600, height: 1000 },
+  // A page at 400 % on a display of 1280 pixels.
+  { width: 320, height: 640 },
 ];
 
 /** An agent that reports what it used. */
