@@ -45,9 +45,18 @@ pub fn find_own_step(opened: &OpenedProject, task: &Task) -> Result<Option<NextS
 
 /// Returns the next command for a change that waits for a person.
 pub fn find_change_step(opened: &OpenedProject, task: &Task) -> Result<Option<String>, Failure> {
-    let waits = has_open_change(task) && matches!(task.state, TaskState::Completed | TaskState::Blocked);
-    let step = if waits { find_next_step(opened, task.id)? } else { None };
+    let step = if has_waiting_change(task) { find_next_step(opened, task.id)? } else { None };
     Ok(step.map(|step| step.shell_line()))
+}
+
+/// Returns whether a person can merge the change of a task now. A change below it comes first.
+pub fn can_merge_change(opened: &OpenedProject, task: &Task) -> Result<bool, Failure> {
+    Ok(has_waiting_change(task) && find_lower_change(opened, task)?.is_none())
+}
+
+/// Returns whether a task has an open change that no session works on.
+fn has_waiting_change(task: &Task) -> bool {
+    has_open_change(task) && matches!(task.state, TaskState::Completed | TaskState::Blocked)
 }
 
 /// The way to the next step of a task.

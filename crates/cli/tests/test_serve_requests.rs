@@ -57,6 +57,26 @@ fn now_view_and_status_name_the_same_waiting_tasks() {
 }
 
 #[test]
+fn task_view_names_commands_that_need_no_override() {
+    let world = TestWorld::with_tasks(&["Dig", "Fill", "Mow", "Plant", "Water"]);
+    world.run_ok(&["task", "claim", "T2", "--owner", "worker-1"]);
+    world.run_ok(&["task", "fail", "T3", "--reason", "rock"]);
+    world.run_ok(&["task", "complete", "T4"]);
+    world.run_ok(&["task", "delete", "T5", "--force"]);
+    let page = ServedPage::new(&world, &[]);
+    let token = ServedPage::create_token(&world, "look");
+    let offered = |id: &str| {
+        let task = page.get(&format!("/api/tasks/{id}"), &token).json();
+        ["canEdit", "canBlock", "canReopen"].map(|field| task[field] == true)
+    };
+    assert_eq!(offered("T1"), [true, true, false]);
+    assert_eq!(offered("T2"), [true, false, false], "its worker holds it");
+    assert_eq!(offered("T3"), [true, false, true]);
+    assert_eq!(offered("T4"), [true, false, false], "only an override reopens a completed task");
+    assert_eq!(offered("T5"), [false; 3]);
+}
+
+#[test]
 fn question_link_answers_once_without_login() {
     let world = create_escalated_task("");
     let page = ServedPage::new(&world, &[]);
@@ -290,6 +310,9 @@ fn stacked_change_cannot_be_merged_before_the_one_below() {
     let token = ServedPage::create_token(&repo.world, "look");
     let can_merge = |id: &str| page.get(&format!("/api/changes/{id}"), &token).json()["canMerge"].clone();
     assert_eq!([can_merge("T1"), can_merge("T2")], [true, false]);
+    let now = page.get("/api/now", &token).json();
+    let find_item = |id: &str| now["waiting"].as_array().unwrap().iter().find(|item| item["task"] == id).unwrap();
+    assert_eq!(["T1", "T2"].map(|id| &find_item(id)["canMerge"]), [true, false]);
     repo.world.run_ok(&["change", "merge", "T1", "--trust"]);
     assert_eq!(can_merge("T2"), true);
 }

@@ -49,8 +49,8 @@ fn every_hook_that_blocks_is_named_as_cause() {
     let why = read_view(&world, "/api/why/T1");
     let find = |kind: &str| why["facts"].as_array().unwrap().iter().find(|fact| fact["type"] == kind).unwrap();
     assert_eq!(find("gate_decided")["causeSeqs"], json!(seqs[..2]), "{why}");
-    let causes = why["about"].as_array().unwrap().iter().filter(|about| about["label"] == "because");
-    let causes: Vec<&str> = causes.filter_map(|about| about["text"].as_str()).collect();
+    let causes = why["causes"].as_array().unwrap().iter();
+    let causes: Vec<&str> = causes.filter_map(|cause| cause["text"].as_str()).collect();
     let is_named = |words: &str| causes.iter().any(|cause| cause.contains(words));
     assert!(is_named(" tests at stop blocks") && is_named(" lint at stop blocks"), "{causes:?}");
     assert!(!is_named("spelling"), "{causes:?}");

@@ -13,6 +13,7 @@
 //!
 //! Not here: what views contain (`windlass-app`), arguments and the check for a terminal (`cli`).
 
+mod answer_text;
 mod command_runner;
 mod dialog;
 mod event;

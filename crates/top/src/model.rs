@@ -239,6 +239,13 @@ impl LiveText {
     }
 }
 
+/// A dialog for which a page is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadedDialog {
+    Answer,
+    Merge,
+}
+
 /// The state of the program.
 #[derive(Debug)]
 pub struct TopModel {
@@ -257,8 +264,8 @@ pub struct TopModel {
     pub notices: Vec<String>,
     pub live: LiveText,
     pub has_help: bool,
-    /// The answer dialog opens when the page has loaded.
-    pub opens_answer: bool,
+    /// The dialog that opens when the page has loaded.
+    pub opens_dialog: Option<LoadedDialog>,
     /// The session whose output is followed.
     pub followed: Option<String>,
 }
@@ -278,7 +285,7 @@ impl TopModel {
             notices: Vec::new(),
             live: LiveText::default(),
             has_help: false,
-            opens_answer: false,
+            opens_dialog: None,
             followed: None,
         }
     }
@@ -306,6 +313,7 @@ impl TopModel {
         let can_close = self.pages.len() > 1;
         if can_close {
             self.pages.pop();
+            self.opens_dialog = None;
         }
         can_close
     }

@@ -85,7 +85,12 @@ pub struct ViewQuery {
 pub enum ViewData {
     Now(NowView),
     Tasks(TaskPage),
-    Task(Box<TaskDetails>, TaskGraphView),
+    Task {
+        details: Box<TaskDetails>,
+        graph: TaskGraphView,
+        /// The last message of the agent, while the task waits for an answer.
+        message: Option<String>,
+    },
     Sessions(SessionPage),
     Session(SessionTimeline),
     Why(WhyView),
@@ -109,7 +114,11 @@ pub struct RowSubject {
     pub answers: Option<Vec<AnswerChoice>>,
     /// The question, in one line.
     pub question: String,
+    /// The last message of the agent before the question.
+    pub message: Option<String>,
     pub can_merge: bool,
+    /// What a merge pushes, in a sentence; absent where a view does not tell.
+    pub merge_push: Option<String>,
     /// The session has ended.
     pub is_over: bool,
 }

@@ -19,6 +19,8 @@ pub enum RowTarget {
     Change(String),
     /// An event, a fact or an item of a timeline, by its position in the log.
     Event(u64),
+    /// A line that names an event as a cause.
+    Cause(u64),
     /// An iteration of a session.
     Iteration(u32),
     /// A file of a diff.

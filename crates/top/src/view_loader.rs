@@ -20,8 +20,12 @@ pub fn load_view(opened: &OpenedProject, query: &ViewQuery) -> Result<ViewData, 
         ScreenPage::Tasks => load_tasks(opened, query)?,
         ScreenPage::Task(id) => {
             let id = parse_task(id)?;
-            let details = views::load_task_details(opened, id)?;
-            ViewData::Task(Box::new(details), views::load_task_graph(opened, Some(id))?)
+            let (details, graph) = (views::load_task_details(opened, id)?, views::load_task_graph(opened, Some(id))?);
+            let question = match details.answers.is_empty() {
+                true => None,
+                false => views::find_waiting_item(opened, &details.task.id)?,
+            };
+            ViewData::Task { details: Box::new(details), graph, message: question.and_then(|item| item.message) }
         }
         ScreenPage::Sessions => ViewData::Sessions(views::list_session_summaries(opened, MAX_SESSIONS)?),
         ScreenPage::Session(name) => {

@@ -3,22 +3,22 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_config::Config;
-use windlass_engine::{TaskId, TaskState};
+use windlass_engine::TaskId;
 use windlass_process::RunControl;
 use windlass_store::EventFilter;
 
-use super::excerpt;
+use super::{LabelledText, excerpt};
+use crate::Failure;
 use crate::answer_choice::AnswerChoice;
 use crate::changes::{
     ChangeContents, ChangeRecord, ChangeState, find_merge_remote, list_open_changes, mark_landed_changes, with_git,
 };
 use crate::context::OpenedProject;
-use crate::event_text::describe_run_outcome;
+use crate::event_text::{describe_run_outcome, pipeline};
 use crate::hook_runs::{RunCauses, find_newest_runs, read_last_recorded_lines};
-use crate::next_step::{find_change_step, find_lower_change};
+use crate::next_step::can_merge_change;
 use crate::runner_settings::build_secret_mask;
 use crate::tone::TextTone;
-use crate::{Failure, event_text};
 
 /// The most changes of a list.
 const MAX_CHANGES: usize = 200;
@@ -32,6 +32,8 @@ const MAX_OUTPUT_LINES: usize = 400;
 const MAX_RECORDED_LINES: usize = 100;
 /// The most characters of a line.
 const MAX_LINE_LENGTH: usize = 4000;
+/// The labels of the facts about a task's work that a change has in fields of their own.
+const FACTS_IN_FIELDS: [&str; 3] = ["branch", "change", "finding"];
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -120,8 +122,13 @@ pub struct ChangeDetails {
     pub file_diffs: Vec<FileDiff>,
     /// Whether a part of the diff was left out.
     pub is_cut: bool,
+    /// A sentence about a diff that is not available.
+    pub diff_problem: Option<String>,
     pub checks: Vec<CheckResult>,
-    pub notices: Vec<String>,
+    /// The findings of hooks and people, each with its source.
+    pub findings: Vec<LabelledText>,
+    /// Further facts about the work.
+    pub facts: Vec<LabelledText>,
     pub can_merge: bool,
     /// The remote that a merge pushes to; none if it moves a local branch.
     pub merge_remote: Option<String>,
@@ -143,16 +150,11 @@ pub fn list_change_summaries(opened: &OpenedProject) -> Result<Vec<ChangeSummary
 
 fn change_summary(change: &ChangeRecord) -> ChangeSummary {
     let state = change.change_state();
-    let tone = match state {
-        ChangeState::Open => TextTone::Name,
-        ChangeState::Merged => TextTone::Good,
-        ChangeState::Closed | ChangeState::Dropped => TextTone::Faint,
-    };
     ChangeSummary {
         task: change.task.id.to_string(),
         goal: change.task.goal.clone(),
         state: state.name().to_owned(),
-        tone,
+        tone: change_tone(state),
         branch: change.branch_name().to_owned(),
         base: change.base_name().to_owned(),
         commits: change.work.as_ref().map_or(0, |work| work.commits),
@@ -162,38 +164,38 @@ fn change_summary(change: &ChangeRecord) -> ChangeSummary {
     }
 }
 
+pub(super) fn change_tone(state: ChangeState) -> TextTone {
+    match state {
+        ChangeState::Open => TextTone::Name,
+        ChangeState::Merged => TextTone::Good,
+        ChangeState::Closed | ChangeState::Dropped => TextTone::Faint,
+    }
+}
+
 /// Loads a change for review.
 pub fn load_change_details(opened: &OpenedProject, id: TaskId) -> Result<ChangeDetails, Failure> {
     let mut change = ChangeRecord::load_change_record(opened, id)?;
     let contents = ChangeContents::load_contents(opened, &mut change, MAX_DIFF_BYTES, &RunControl::new());
-    let mut notices = Vec::new();
-    let (file_diffs, is_cut) = match contents {
-        Ok(contents) => (parse_diff(&contents), contents.diff.cut),
-        Err(failure) => {
-            notices.push(format!("the diff is not available: {}", failure.message));
-            (Vec::new(), false)
-        }
+    let (file_diffs, is_cut, diff_problem) = match contents {
+        Ok(contents) => (parse_diff(&contents), contents.diff.cut, None),
+        Err(failure) => (Vec::new(), false, Some(format!("the diff is not available: {}", failure.message))),
     };
     let task = &change.task;
-    for finding in &task.findings {
-        notices.push(format!("{}: {}", finding.source, finding.text));
-    }
-    for (label, text) in event_text::pipeline::list_pipeline_details(task, None) {
-        notices.push(format!("{label}: {text}"));
-    }
-    let is_open = change.change_state() == ChangeState::Open;
-    let waits = matches!(task.state, TaskState::Completed | TaskState::Blocked);
-    let has_step = is_open && waits && find_change_step(opened, task)?.is_some();
-    let can_merge = has_step && find_lower_change(opened, task)?.is_none();
+    let findings = pipeline::list_findings(task);
+    let mut facts = pipeline::list_pipeline_details(task, None);
+    facts.retain(|(label, _)| !FACTS_IN_FIELDS.contains(label));
+    let can_merge = change.change_state() == ChangeState::Open && can_merge_change(opened, task)?;
     Ok(ChangeDetails {
         can_merge,
         merge_remote: if can_merge { find_merge_remote(opened, &change) } else { None },
         checks: list_checks(opened, id)?,
+        findings: findings.map(|finding| LabelledText::new(&finding.source, finding.text.clone())).collect(),
+        facts: facts.into_iter().map(|(label, text)| LabelledText::new(label, text)).collect(),
         answers: AnswerChoice::list_for_task(task),
         change: change_summary(&change),
         file_diffs,
         is_cut,
-        notices,
+        diff_problem,
     })
 }
 

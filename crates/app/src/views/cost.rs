@@ -9,6 +9,7 @@ use windlass_engine::{Event, EventRecord, EventType, Seq, StateView, TaskId, Tas
 use windlass_store::{EventFilter, Store};
 
 use super::budget::{BudgetReport, load_budget_report};
+use super::engine_names::EventTypeName;
 use super::usage::UsageTotals;
 use crate::context::OpenedProject;
 use crate::turn_end::{TURN_END_EVENTS, ends_turn};
@@ -19,6 +20,8 @@ const MAX_REPORT_POSITIONS: u64 = 1_000_000;
 const EVENTS_PER_PAGE: usize = 1000;
 /// The most rows of a table.
 const MAX_ROWS: usize = 100;
+/// The events that open and close the budget of a session.
+const SESSION_BOUNDS: [EventType; 2] = [EventType::SessionStarted, EventType::SessionEnded];
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -60,6 +63,9 @@ pub struct CostReport {
     pub budgets: BudgetReport,
     /// Whether older events of the period were left out.
     pub is_cut: bool,
+    /// The types of events after which usage, durations and budgets may be different.
+    #[schemars(with = "Vec<EventTypeName>")]
+    pub source_events: Vec<&'static str>,
 }
 
 /// Builds the report about the last days, today included.
@@ -241,6 +247,7 @@ impl CostBuilder {
                 .collect(),
             budgets: load_budget_report(opened)?,
             is_cut,
+            source_events: usage_events().chain(SESSION_BOUNDS).map(EventType::name).collect(),
         })
     }
 }

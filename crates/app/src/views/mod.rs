@@ -45,6 +45,8 @@ pub use timeline::{SessionTimeline, TimelineGroup, TimelineItem, TimelineItemKin
 pub use usage::UsageTotals;
 pub use why::{WhyFactView, WhyView, build_why_view};
 
+pub use crate::why::WhyCause;
+
 /// A text with a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

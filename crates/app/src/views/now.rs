@@ -8,6 +8,7 @@ use windlass_engine::{
 };
 use windlass_store::EventFilter;
 
+use super::change::change_tone;
 use super::engine_names::TaskStateName;
 use super::excerpt;
 use super::session::{SessionSummary, read_session_events_back};
@@ -18,7 +19,7 @@ use crate::changes::{ChangeRecord, ChangeState, has_open_change, list_open_chang
 use crate::context::OpenedProject;
 use crate::event_text::state_tone;
 use crate::hook_runs::{HookRunOutcome, HookRunRecord, RUN_EVENTS, collect_runs};
-use crate::next_step::find_lower_change;
+use crate::next_step::{can_merge_change, find_lower_change};
 use crate::tone::TextTone;
 use crate::waiting_work::{is_waiting_session, is_waiting_task, list_current_sessions, list_waiting_tasks};
 use crate::{Failure, environment, hints, time_format, trust, unreadable_files};
@@ -50,6 +51,7 @@ pub enum WaitingKind {
 #[serde(rename_all = "camelCase")]
 pub struct WaitingItem {
     pub kind: WaitingKind,
+    pub tone: TextTone,
     pub task: Option<String>,
     pub session: Option<String>,
     pub title: String,
@@ -61,6 +63,8 @@ pub struct WaitingItem {
     pub evidence: Vec<String>,
     /// The answers that a person can give.
     pub answers: Vec<AnswerChoice>,
+    /// Whether a person can merge its change now.
+    pub can_merge: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -169,6 +173,7 @@ fn change_item(opened: &OpenedProject, id: TaskId) -> Result<Option<WaitingItem>
     };
     Ok(Some(WaitingItem {
         kind: WaitingKind::OpenChange,
+        tone: change_tone(ChangeState::Open),
         task: Some(task.id.to_string()),
         session: None,
         title: task.goal.clone(),
@@ -177,6 +182,7 @@ fn change_item(opened: &OpenedProject, id: TaskId) -> Result<Option<WaitingItem>
         message: None,
         evidence: Vec::new(),
         answers: Vec::new(),
+        can_merge: can_merge_change(opened, task)?,
     }))
 }
 
@@ -200,6 +206,7 @@ fn session_item(opened: &OpenedProject, session: &Session) -> Result<WaitingItem
     };
     Ok(WaitingItem {
         kind: WaitingKind::GateQuestion,
+        tone: TextTone::Warning,
         task: session.task.map(|task| task.to_string()),
         session: Some(session.name.to_string()),
         title,
@@ -208,6 +215,7 @@ fn session_item(opened: &OpenedProject, session: &Session) -> Result<WaitingItem
         message: last_turn.as_ref().and_then(find_agent_message),
         evidence,
         answers: if asks { AnswerChoice::list_for_gate() } else { Vec::new() },
+        can_merge: false,
     })
 }
 
@@ -231,6 +239,7 @@ fn task_item(opened: &OpenedProject, task: &Task) -> Result<WaitingItem, Failure
     let turns = if by_session { read_newest_task_events(opened, task, &TURN_EVENTS, 1)? } else { Vec::new() };
     Ok(WaitingItem {
         kind,
+        tone: state_tone(task.state),
         task: Some(task.id.to_string()),
         session: None,
         title: task.goal.clone(),
@@ -239,6 +248,7 @@ fn task_item(opened: &OpenedProject, task: &Task) -> Result<WaitingItem, Failure
         message: turns.last().and_then(find_agent_message),
         evidence,
         answers: AnswerChoice::list_for_task(task),
+        can_merge: can_merge_change(opened, task)?,
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use windlass_engine::{Event, EventType, StateView, Task, TaskId, TaskState};
+use windlass_engine::{Event, EventType, StateView, Task, TaskId, TaskState, TaskTransition};
 use windlass_store::{EventFilter, StoreSnapshot, TaskFilter};
 
 use super::engine_names::TaskStateName;
@@ -151,6 +151,10 @@ pub struct TaskDetails {
     pub notes: Vec<TaskNote>,
     /// The answers that a person can give now.
     pub answers: Vec<AnswerChoice>,
+    /// Whether the engine accepts these commands of a person without an override.
+    pub can_edit: bool,
+    pub can_block: bool,
+    pub can_reopen: bool,
     pub next_command: Option<String>,
 }
 
@@ -184,9 +188,18 @@ pub fn load_task_details(opened: &OpenedProject, id: TaskId) -> Result<TaskDetai
         sessions: list_task_sessions(opened, &snapshot, id)?,
         notes: read_notes(opened, id)?,
         answers: AnswerChoice::list_for_task(&task),
+        can_edit: task.state != TaskState::Deleted,
+        can_block: accepts_transition(&task, EventType::TaskBlocked),
+        can_reopen: accepts_transition(&task, EventType::TaskReopened),
         next_command: find_next_step(opened, id)?.map(|step| step.shell_line()),
         task: summary,
     })
+}
+
+/// Returns whether a transition needs no override of a person: the state allows it, and no lease holds the task.
+fn accepts_transition(task: &Task, on: EventType) -> bool {
+    let row = TaskTransition::for_event_type(on);
+    task.lease.is_none() && row.is_some_and(|row| row.allows_from(task.state, false))
 }
 
 fn list_awaited_tasks(snapshot: &StoreSnapshot<'_>, id: TaskId) -> Result<Vec<TaskId>, Failure> {

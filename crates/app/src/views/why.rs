@@ -7,7 +7,7 @@ use super::LabelledText;
 use crate::Failure;
 use crate::context::OpenedProject;
 use crate::tone::TextTone;
-use crate::why::{WhyFact, WhySubject};
+use crate::why::{WhyCause, WhyFact, WhySubject};
 
 /// The most facts of a page, and the most lines of evidence of a fact.
 const MAX_FACTS: usize = 1000;
@@ -40,6 +40,8 @@ pub struct WhyView {
     pub state: String,
     pub tone: TextTone,
     pub about: Vec<LabelledText>,
+    /// The event that set the state, then its causes, back to a command.
+    pub causes: Vec<WhyCause>,
     /// Oldest first.
     pub facts: Vec<WhyFactView>,
     /// How many older facts were left out.
@@ -52,12 +54,14 @@ pub fn build_why_view(opened: &OpenedProject, name: &str) -> Result<WhyView, Fai
     let report = WhySubject::find_subject(opened, name)?.build_report(opened)?;
     let (tone, state) = report.state;
     let omitted = report.facts.len().saturating_sub(MAX_FACTS);
+    let about = report.about.into_iter().chain(report.details);
     Ok(WhyView {
         kind: report.kind.to_owned(),
         name: report.name,
         state,
         tone,
-        about: report.about.into_iter().map(|(label, text)| LabelledText::new(label, text)).collect(),
+        about: about.map(|(label, text)| LabelledText::new(label, text)).collect(),
+        causes: report.causes,
         facts: report.facts.iter().skip(omitted).map(fact_view).collect(),
         omitted,
         next_command: report.next,

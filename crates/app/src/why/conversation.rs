@@ -48,6 +48,8 @@ pub fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Res
         name: caller.conversation.clone(),
         state: state.unwrap_or((TextTone::Plain, "nothing was answered yet".to_owned())),
         about,
+        causes: Vec::new(),
+        details: Vec::new(),
         facts: build_facts(opened, records)?,
         next: None,
     })

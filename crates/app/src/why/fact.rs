@@ -223,8 +223,8 @@ impl WhyFact {
     /// Formats the fact in one line. Its task is named unless it is `own`.
     pub fn format_line(&self, own: TaskId) -> String {
         let node = self.record.envelope.node;
-        let node = if node == EventSubject::Task(own) { String::new() } else { format!(" {node}") };
-        format!("{}{node} {} {}", self.record.seq, self.record.envelope.event.shown_type_name(), self.full_sentence())
+        let node = if node == EventSubject::Task(own) { String::new() } else { format!("{node} ") };
+        format!("{node}{} {}", self.record.envelope.event.shown_type_name(), self.full_sentence())
     }
 
     /// Returns the event as `windlass events --json` prints it, with the description.

@@ -11,5 +11,5 @@ mod report;
 mod subject;
 
 pub use fact::{WhyFact, build_facts};
-pub use report::WhyReport;
+pub use report::{WhyCause, WhyReport};
 pub use subject::WhySubject;

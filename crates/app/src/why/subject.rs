@@ -18,7 +18,7 @@ use windlass_text as text;
 use super::conversation::report_conversation;
 use super::drive_details;
 use super::fact::{WhyFact, build_facts};
-use super::report::WhyReport;
+use super::report::{WhyCause, WhyReport};
 use crate::event_text::{self, drive};
 use crate::tone::TextTone;
 
@@ -167,45 +167,49 @@ fn report_task(opened: &OpenedProject, id: TaskId) -> Result<WhyReport, Failure>
     about.extend(task.result.as_ref().map(|result| ("result", result.clone())));
     about.extend(task.lease.as_ref().map(|lease| ("held by", time_format::describe_lease_holder(lease, now))));
     let facts = build_facts(opened, records)?;
-    about.extend(trace_causes(opened, id, &facts)?.into_iter().map(|cause| ("because", cause)));
-    about.extend(list_open_dependencies(opened, &task)?.into_iter().map(|open| ("waits for", open)));
-    about.extend(event_text::pipeline::list_pipeline_details(&task, None));
-    about.extend(task.claim.as_ref().map(|claim| ("claimed done", format!("in {}", claim.run))));
-    about.extend(drive_details::collect_drive_details(opened, &task, now)?);
+    let (causes, has_more) = trace_causes(opened, id, &facts)?;
+    let more = has_more.then(|| ("more causes", "`windlass events` shows everything".to_owned()));
+    let mut details: Vec<(&str, String)> = more.into_iter().collect();
+    details.extend(list_open_dependencies(opened, &task)?.into_iter().map(|open| ("waits for", open)));
+    details.extend(event_text::pipeline::list_pipeline_details(&task, None));
+    details.extend(task.claim.as_ref().map(|claim| ("claimed done", format!("in {}", claim.run))));
+    details.extend(drive_details::collect_drive_details(opened, &task, now)?);
     for record in facts.iter().map(|fact| &fact.record).filter(|record| record.envelope.metadata.forced) {
         let by = &record.envelope.metadata.triggered_by;
-        about.push(("forced", format!("{} {} by {by}", record.kind(), record.seq)));
+        details.push(("forced", format!("{} {} by {by}", record.kind(), record.seq)));
     }
     Ok(WhyReport {
         kind: "task",
         name: id.to_string(),
         state: (event_text::state_tone(task.state), task.state.to_string()),
         about,
+        causes,
+        details,
         facts,
         next: find_next_command(find_next_step(opened, id)?),
     })
 }
 
-/// Returns the event that set the state of a task, and its causes, back to a command. Several hooks may cause one decision.
-fn trace_causes(opened: &OpenedProject, id: TaskId, facts: &[WhyFact]) -> Result<Vec<String>, Failure> {
+/// Returns the event that set the state of a task, and its causes, back to a command, and whether some are left out. Several hooks
+/// may cause one decision.
+fn trace_causes(opened: &OpenedProject, id: TaskId, facts: &[WhyFact]) -> Result<(Vec<WhyCause>, bool), Failure> {
     let sets_state = |fact: &&WhyFact| {
         let kind = fact.record.kind();
         kind == EventType::TaskCreated || TaskTransition::for_event_type(kind).is_some()
     };
-    let mut lines = Vec::new();
+    let mut found = Vec::new();
     let mut next: BTreeSet<Seq> = facts.iter().rev().find(sets_state).map(|fact| fact.record.seq).into_iter().collect();
-    while lines.len() < MAX_CAUSES && !next.is_empty() {
+    while found.len() < MAX_CAUSES && !next.is_empty() {
         let mut causes = BTreeSet::new();
         for seq in next {
-            if let Some((line, before)) = describe_cause(opened, id, facts, seq)? {
-                lines.push(line);
+            if let Some((cause, before)) = describe_cause(opened, id, facts, seq)? {
+                found.push(cause);
                 causes.extend(before);
             }
         }
         next = causes;
     }
-    lines.extend((!next.is_empty()).then(|| "and so on; `windlass events` shows everything".to_owned()));
-    Ok(lines)
+    Ok((found, !next.is_empty()))
 }
 
 /// Describes the event at a position, which may be outside of the facts, and returns its causes.
@@ -214,8 +218,11 @@ fn describe_cause(
     id: TaskId,
     facts: &[WhyFact],
     seq: Seq,
-) -> Result<Option<(String, Vec<Seq>)>, Failure> {
-    let describe = |fact: &WhyFact| (fact.format_line(id), fact.cause_positions());
+) -> Result<Option<(WhyCause, Vec<Seq>)>, Failure> {
+    let describe = |fact: &WhyFact| {
+        let cause = WhyCause { seq: fact.record.seq.0, text: fact.format_line(id) };
+        (cause, fact.cause_positions())
+    };
     if let Some(fact) = facts.iter().find(|fact| fact.is_about(seq)) {
         return Ok(Some(describe(fact)));
     }
@@ -287,6 +294,8 @@ fn report_session(opened: &OpenedProject, name: &SessionName) -> Result<WhyRepor
         name: name.to_string(),
         state: (tone, state),
         about: about.chain(note).collect(),
+        causes: Vec::new(),
+        details: Vec::new(),
         next: find_next_command(seen.list_next_steps(opened)?),
         facts: build_facts(opened, records)?,
     })
@@ -360,5 +369,5 @@ fn report_judge(
     let mut about = vec![("task", format!("{} ({})  {}", task.id, task.state, task.goal)), ("decided", decisions)];
     about.extend(note);
     let (state, next) = ((tone, state.to_owned()), find_next_command(find_next_step(opened, task.id)?));
-    Ok(WhyReport { kind, name, state, about, facts, next })
+    Ok(WhyReport { kind, name, state, about, causes: Vec::new(), details: Vec::new(), facts, next })
 }

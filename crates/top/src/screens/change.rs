@@ -32,16 +32,27 @@ fn describe_change(change: &ChangeSummary) -> String {
     format!("{} → {} · {commits} · {files}{url}", change.branch, change.base)
 }
 
+/// Describes what a merge pushes. On a forge, the forge merges.
+fn describe_merge_push(details: &ChangeDetails) -> Option<String> {
+    let remote = details.merge_remote.as_ref().filter(|_| details.can_merge && details.change.url.is_none())?;
+    Some(format!("Windlass then pushes {} to {remote}.", details.change.base))
+}
+
 pub fn add_detail_rows(list: &mut RowList, details: &ChangeDetails, context: RowContext<'_>) {
     let change = &details.change;
     let head = ScreenRow::default().with(TextTone::Name, format!("{} ", change.task)).with(change.tone, &change.state);
     let head = if details.can_merge { head.with(TextTone::Good, "  m merges it") } else { head };
     list.push(head.with_right(TextTone::Faint, context.age(change.opened_at)));
+    if let Some(push) = describe_merge_push(details) {
+        list.push_wrapped(None, "", TextTone::Plain, &push);
+    }
     list.push_wrapped(None, "", TextTone::Strong, &change.goal);
     list.push_wrapped(None, "", TextTone::Faint, &describe_change(change));
-    for (number, notice) in details.notices.iter().enumerate() {
-        let (label, text) = notice.split_once(": ").unwrap_or(("", notice));
-        list.push_labelled(Some(&RowTarget::Text(number)), label, text);
+    if let Some(problem) = &details.diff_problem {
+        list.push_note(TextTone::Warning, problem);
+    }
+    for (number, line) in details.findings.iter().chain(&details.facts).enumerate() {
+        list.push_labelled(Some(&RowTarget::Text(number)), &line.label, &line.text);
     }
     if !details.checks.is_empty() {
         list.push_heading("Checks");
@@ -132,7 +143,9 @@ pub fn find_detail_subject(details: &ChangeDetails) -> RowSubject {
         session: None,
         answers: Some(details.answers.clone()),
         question: details.change.goal.clone(),
+        message: None,
         can_merge: details.can_merge,
+        merge_push: describe_merge_push(details),
         is_over: false,
     }
 }

@@ -52,7 +52,9 @@ pub fn build_rows(data: &ViewData, context: RowContext<'_>) -> Vec<ScreenRow> {
     match data {
         ViewData::Now(view) => now::add_rows(&mut list, view, context),
         ViewData::Tasks(page) => task::add_list_rows(&mut list, page, context),
-        ViewData::Task(details, graph) => task::add_detail_rows(&mut list, details, graph, context),
+        ViewData::Task { details, graph, message } => {
+            task::add_detail_rows(&mut list, (details, message.as_deref()), graph, context);
+        }
         ViewData::Sessions(page) => session::add_list_rows(&mut list, page, context),
         ViewData::Session(timeline) => session::add_timeline_rows(&mut list, timeline, context),
         ViewData::Why(view) => why::add_rows(&mut list, view, context),
@@ -69,7 +71,7 @@ pub fn shows_running_process(data: &ViewData) -> bool {
     match data {
         ViewData::Now(view) => view.working.iter().any(|session| session.is_running),
         ViewData::Tasks(page) => page.tasks.iter().any(|task| task.session.is_some() && !task.is_deserted),
-        ViewData::Task(details, _) => details.sessions.iter().any(|session| session.is_running),
+        ViewData::Task { details, .. } => details.sessions.iter().any(|session| session.is_running),
         ViewData::Sessions(page) => page.sessions.iter().any(|session| session.is_running),
         ViewData::Session(timeline) => timeline.session.is_running,
         ViewData::Why(_) | ViewData::Empty | ViewData::Changes(_) | ViewData::Change(_) | ViewData::Log { .. } => false,
@@ -93,7 +95,9 @@ pub fn find_subject(data: &ViewData, target: Option<&RowTarget>) -> RowSubject {
     match data {
         ViewData::Now(view) => now::find_subject(view, target),
         ViewData::Tasks(page) => task::find_list_subject(page, target),
-        ViewData::Task(details, graph) => task::find_detail_subject(details, graph, target),
+        ViewData::Task { details, graph, message } => {
+            task::find_detail_subject((details, message.as_deref()), graph, target)
+        }
         ViewData::Sessions(page) => session::find_list_subject(page, target),
         ViewData::Session(timeline) => session::find_timeline_subject(timeline),
         ViewData::Why(view) => why::find_subject(view),
@@ -108,7 +112,7 @@ pub fn find_subject(data: &ViewData, target: Option<&RowTarget>) -> RowSubject {
 pub fn find_cause(data: &ViewData, target: &RowTarget) -> Option<RowTarget> {
     match (data, target) {
         (ViewData::Why(view), RowTarget::Event(seq)) => why::find_cause(view, *seq),
-        (ViewData::Why(view), RowTarget::Text(number)) => why::find_named_event(view, *number),
+        (ViewData::Why(_), RowTarget::Cause(seq)) => Some(*seq),
         (ViewData::Session(timeline), RowTarget::Event(seq)) => session::find_cause(timeline, *seq),
         _ => None,
     }

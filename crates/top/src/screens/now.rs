@@ -51,14 +51,14 @@ pub fn add_rows(list: &mut RowList, view: &NowView, context: RowContext<'_>) {
 
 fn add_waiting_rows(list: &mut RowList, item: &WaitingItem, context: RowContext<'_>) {
     let target = RowTarget::Waiting(waiting_name(item).to_owned());
-    let (mark, tone) = match item.kind {
-        WaitingKind::GateQuestion => ("?", TextTone::Warning),
-        WaitingKind::BlockedTask => ("!", TextTone::Warning),
-        WaitingKind::FailedTask => ("✗", TextTone::Bad),
-        WaitingKind::OpenChange => ("±", TextTone::Good),
+    let mark = match item.kind {
+        WaitingKind::GateQuestion => "? ",
+        WaitingKind::BlockedTask => "! ",
+        WaitingKind::FailedTask => "✗ ",
+        WaitingKind::OpenChange => "± ",
     };
     let name = item.task.as_deref().unwrap_or_default();
-    let row = ScreenRow::new(Some(target)).with(tone, format!("{mark} ")).with(TextTone::Name, format!("{name:<4} "));
+    let row = ScreenRow::new(Some(target)).with(item.tone, mark).with(TextTone::Name, format!("{name:<4} "));
     let row = row.with(TextTone::Strong, first_line(&item.title));
     list.push(if item.since > 0 { row.with_right(TextTone::Faint, context.age(item.since)) } else { row });
     list.push_wrapped(None, "       ", TextTone::Plain, &item.reason);
@@ -120,7 +120,9 @@ pub fn find_subject(view: &NowView, target: Option<&RowTarget>) -> RowSubject {
             session: item.session.clone(),
             answers: Some(item.answers.clone()),
             question: item.reason.clone(),
-            can_merge: item.kind == WaitingKind::OpenChange,
+            message: item.message.clone(),
+            merge_push: None,
+            can_merge: item.can_merge,
             is_over: false,
         }),
         Some(RowTarget::Session(name)) => {

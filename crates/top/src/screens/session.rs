@@ -74,8 +74,9 @@ pub fn add_timeline_rows(list: &mut RowList, timeline: &SessionTimeline, context
         list.push_note(TextTone::Faint, "… older events are left out: windlass session logs");
     }
     let last = timeline.groups.len().saturating_sub(1);
+    let asked = find_question_message(timeline).map(|item| item.seq);
     for (number, group) in timeline.groups.iter().enumerate() {
-        add_group_rows(list, group, number == last, context);
+        add_group_rows(list, (group, number == last), asked, context);
     }
     if !timeline.pending_feedback.is_empty() {
         list.push_heading("Waits for the next prompt");
@@ -85,7 +86,20 @@ pub fn add_timeline_rows(list: &mut RowList, timeline: &SessionTimeline, context
     }
 }
 
-fn add_group_rows(list: &mut RowList, group: &TimelineGroup, is_last: bool, context: RowContext<'_>) {
+/// Finds the turn with the last message of the agent, if the session waits for an answer.
+fn find_question_message(timeline: &SessionTimeline) -> Option<&TimelineItem> {
+    let mut items = timeline.groups.iter().rev().flat_map(|group| group.items.iter().rev());
+    let is_message = |item: &&TimelineItem| item.kind == TimelineItemKind::Turn && item.text.is_some();
+    items.find(is_message).filter(|_| !timeline.answers.is_empty())
+}
+
+/// Adds the rows of an iteration. `asked` is the turn before a question.
+fn add_group_rows(
+    list: &mut RowList,
+    (group, is_last): (&TimelineGroup, bool),
+    asked: Option<u64>,
+    context: RowContext<'_>,
+) {
     let target = RowTarget::Iteration(group.iteration);
     let has_failure = group.items.iter().any(is_failure);
     // The last iteration and those with failures are open, as in a log of a build.
@@ -105,7 +119,7 @@ fn add_group_rows(list: &mut RowList, group: &TimelineGroup, is_last: bool, cont
     // Some events have no words; the log has them.
     let has_words = |item: &&TimelineItem| item.kind != TimelineItemKind::Event || !item.title.is_empty();
     for item in group.items.iter().filter(has_words).filter(|_| is_open) {
-        add_item_rows(list, item, context);
+        add_item_rows(list, item, asked == Some(item.seq), context);
     }
 }
 
@@ -118,14 +132,14 @@ fn is_failure(item: &TimelineItem) -> bool {
     item.tone == TextTone::Bad || item.kind == TimelineItemKind::Hook && item.tone == TextTone::Warning
 }
 
-fn add_item_rows(list: &mut RowList, item: &TimelineItem, context: RowContext<'_>) {
+fn add_item_rows(list: &mut RowList, item: &TimelineItem, is_asked: bool, context: RowContext<'_>) {
     let target = RowTarget::Event(item.seq);
     let has_more = item.text.as_deref().is_some_and(|text| !text.trim().is_empty())
         || !item.evidence.is_empty()
         || !item.details.is_empty();
-    // The words of a failure are shown at once, and those for the agent.
+    // The words of a failure are shown at once, those for the agent, and those before a question.
     let is_said = matches!(item.kind, TimelineItemKind::Message | TimelineItemKind::Feedback);
-    let opens_itself = is_failure(item) || is_said;
+    let opens_itself = is_failure(item) || is_said || is_asked;
     let is_open = has_more && opens_itself != context.is_toggled(&target);
     let kind = match item.kind {
         TimelineItemKind::Turn => "agent",
@@ -187,5 +201,6 @@ pub fn find_list_subject(page: &SessionPage, target: Option<&RowTarget>) -> RowS
 }
 
 pub fn find_timeline_subject(timeline: &SessionTimeline) -> RowSubject {
-    RowSubject { answers: Some(timeline.answers.clone()), ..session_subject(&timeline.session) }
+    let message = find_question_message(timeline).and_then(|item| item.text.clone());
+    RowSubject { answers: Some(timeline.answers.clone()), message, ..session_subject(&timeline.session) }
 }

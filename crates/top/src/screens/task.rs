@@ -50,7 +50,13 @@ pub fn summary_row(task: &TaskSummary, state_columns: usize, context: RowContext
     if right.is_empty() { row } else { row.with_right(TextTone::Faint, right.join("  ")) }
 }
 
-pub fn add_detail_rows(list: &mut RowList, details: &TaskDetails, graph: &TaskGraphView, context: RowContext<'_>) {
+/// Adds the rows of a task, with the last message of the agent if the task waits for an answer.
+pub fn add_detail_rows(
+    list: &mut RowList,
+    (details, message): (&TaskDetails, Option<&str>),
+    graph: &TaskGraphView,
+    context: RowContext<'_>,
+) {
     let task = &details.task;
     let focus = RowTarget::Task(task.id.clone());
     let head = ScreenRow::new(None).with(TextTone::Name, format!("{} ", task.id)).with(task.tone, task.state.name());
@@ -70,6 +76,10 @@ pub fn add_detail_rows(list: &mut RowList, details: &TaskDetails, graph: &TaskGr
     }
     if let Some(command) = &details.next_command {
         list.push_labelled(Some(&RowTarget::Text(details.facts.len())), "next", command);
+    }
+    if let Some(message) = message {
+        list.push_heading("The agent's last message");
+        list.push_wrapped(Some(&RowTarget::Text(3000)), "", TextTone::Plain, message);
     }
     if let Some(description) = details.description.as_deref().filter(|text| !text.trim().is_empty()) {
         list.push_heading("Description");
@@ -105,7 +115,11 @@ pub fn find_list_subject(page: &TaskPage, target: Option<&RowTarget>) -> RowSubj
     page.tasks.iter().find(|task| task.id == *id).map(task_subject).unwrap_or_default()
 }
 
-pub fn find_detail_subject(details: &TaskDetails, graph: &TaskGraphView, target: Option<&RowTarget>) -> RowSubject {
+pub fn find_detail_subject(
+    (details, message): (&TaskDetails, Option<&str>),
+    graph: &TaskGraphView,
+    target: Option<&RowTarget>,
+) -> RowSubject {
     match target {
         Some(RowTarget::Task(id)) if *id != details.task.id => {
             graph.tasks.iter().find(|task| task.id == *id).map(task_subject)
@@ -118,6 +132,7 @@ pub fn find_detail_subject(details: &TaskDetails, graph: &TaskGraphView, target:
     .unwrap_or_else(|| {
         let blocked = details.facts.iter().find(|fact| matches!(fact.label.as_str(), "blocked" | "reason"));
         let question = blocked.map_or_else(|| details.task.goal.clone(), |fact| fact.text.clone());
-        RowSubject { answers: Some(details.answers.clone()), question, ..task_subject(&details.task) }
+        let (answers, message) = (Some(details.answers.clone()), message.map(str::to_owned));
+        RowSubject { answers, question, message, ..task_subject(&details.task) }
     })
 }

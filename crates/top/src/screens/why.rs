@@ -1,7 +1,7 @@
 //! Why: the facts that decided something, oldest first, each with its evidence.
 
 use windlass_app::tone::TextTone;
-use windlass_app::views::{LabelledText, WhyFactView, WhyView};
+use windlass_app::views::{WhyFactView, WhyView};
 
 use super::{RowContext, first_line, fold_mark, format_clock};
 use crate::page::RowSubject;
@@ -14,9 +14,12 @@ pub fn add_rows(list: &mut RowList, view: &WhyView, context: RowContext<'_>) {
     let head = ScreenRow::default().with(TextTone::Strong, format!("{} ", view.kind)).with(TextTone::Name, &view.name);
     list.push(head.with(view.tone, format!("  {}", view.state)));
     for (number, about) in view.about.iter().enumerate() {
+        list.push_labelled(Some(&RowTarget::Text(number)), &about.label, &about.text);
+    }
+    for cause in &view.causes {
         // A cause is told in full among the facts.
-        let said = if parse_cause(about).is_some() { first_line(&about.text) } else { &about.text };
-        list.push_labelled(Some(&RowTarget::Text(number)), &about.label, said);
+        let said = format!("{} {}", cause.seq, first_line(&cause.text));
+        list.push_labelled(Some(&RowTarget::Cause(cause.seq)), "because", &said);
     }
     if let Some(command) = &view.next_command {
         list.push_labelled(Some(&RowTarget::Text(view.about.len())), "next", command);
@@ -69,17 +72,6 @@ fn add_fact_rows(list: &mut RowList, fact: &WhyFactView, context: RowContext<'_>
         several => format!("caused by events {}; u goes to the first", several.join(", ")),
     };
     list.push_wrapped(Some(&target), &before, TextTone::Faint, &said);
-}
-
-/// Returns the event that a line about the subject names as a cause.
-pub fn find_named_event(view: &WhyView, number: usize) -> Option<u64> {
-    parse_cause(view.about.get(number)?)
-}
-
-/// Parses the position of an event from a line such as `because  42 task_blocked …`.
-fn parse_cause(about: &LabelledText) -> Option<u64> {
-    let is_cause = about.label == "because";
-    about.text.split_whitespace().next().filter(|_| is_cause)?.parse().ok()
 }
 
 /// Returns the position of the first cause of a fact.

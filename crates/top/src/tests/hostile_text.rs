@@ -21,13 +21,15 @@ fn hostile_data(query: &ViewQuery) -> ViewData {
             view.waiting.iter_mut().for_each(|item| {
                 (item.title, item.reason) = (bad(), bad());
                 item.evidence = vec![bad(); 5];
+                item.message = Some(bad());
                 item.task = Some(bad());
             });
             view.working.iter_mut().for_each(|session| (session.goal, session.agent) = (bad(), bad()));
             view.next.iter_mut().for_each(|task| (task.goal, task.priority) = (bad(), bad()));
         }
         ViewData::Tasks(page) => page.tasks.iter_mut().for_each(|task| task.goal = bad()),
-        ViewData::Task(details, graph) => {
+        ViewData::Task { details, graph, message } => {
+            *message = Some(bad());
             details.description = Some(bad());
             details.facts.iter_mut().for_each(|fact| (fact.label, fact.text) = (bad(), bad()));
             details.notes.iter_mut().for_each(|note| (note.author, note.text) = (bad(), bad()));
@@ -40,6 +42,7 @@ fn hostile_data(query: &ViewQuery) -> ViewData {
         }
         ViewData::Session(timeline) => {
             timeline.pending_feedback = vec![bad()];
+            timeline.answers = vec![samples::answer("continue")];
             for item in timeline.groups.iter_mut().flat_map(|group| &mut group.items) {
                 (item.title, item.text, item.tone) = (bad(), Some(bad()), TextTone::Bad);
                 (item.evidence, item.details) = (vec![bad()], vec![bad()]);
@@ -47,6 +50,7 @@ fn hostile_data(query: &ViewQuery) -> ViewData {
         }
         ViewData::Why(view) => {
             (view.name, view.state, view.next_command) = (bad(), bad(), Some(bad()));
+            view.causes.iter_mut().for_each(|cause| cause.text = bad());
             for fact in &mut view.facts {
                 (fact.sentence, fact.kind) = (bad(), bad());
                 (fact.evidence, fact.details) = (vec![bad(); 4], vec![bad()]);
@@ -56,7 +60,10 @@ fn hostile_data(query: &ViewQuery) -> ViewData {
             changes.iter_mut().for_each(|change| (change.goal, change.url) = (bad(), Some(bad())))
         }
         ViewData::Change(details) => {
-            details.notices = vec![bad()];
+            (details.merge_remote, details.change.base) = (Some(bad()), bad());
+            details.diff_problem = Some(bad());
+            details.findings.iter_mut().for_each(|finding| (finding.label, finding.text) = (bad(), bad()));
+            details.facts = details.findings.clone();
             details.checks.iter_mut().for_each(|check| (check.hook, check.output) = (bad(), vec![bad()]));
             for file in &mut details.file_diffs {
                 file.path = bad();
@@ -85,7 +92,7 @@ fn check_harmless(screen: &TestScreen) {
 #[test]
 fn hostile_text_is_harmless_on_every_screen() {
     for size in [(40, 10), (60, 20), (100, 30), (160, 40)] {
-        for keys in ["", "2", "2l", "l", "jjl", "w", "wjjj ", "55", "5l", "6", "333", "a"] {
+        for keys in ["", "2", "2l", "l", "jjl", "jjla", "w", "wjjj ", "55", "5l", "5lm", "6", "333", "a"] {
             let mut screen = TestScreen::start_with(size, hostile_data);
             for key in keys.chars() {
                 screen.press(KeyCode::Char(key));

@@ -32,7 +32,10 @@ pub fn sample_data(query: &ViewQuery) -> ViewData {
     match &query.page {
         ScreenPage::Now => ViewData::Now(samples::now_view()),
         ScreenPage::Tasks => ViewData::Tasks(samples::task_page()),
-        ScreenPage::Task(_) => ViewData::Task(Box::new(samples::task_details()), samples::task_graph()),
+        ScreenPage::Task(_) => {
+            let details = Box::new(samples::task_details());
+            ViewData::Task { details, graph: samples::task_graph(), message: None }
+        }
         ScreenPage::Sessions => ViewData::Sessions(samples::session_page()),
         ScreenPage::Session(_) => ViewData::Session(samples::timeline()),
         ScreenPage::Why(Some(_)) => ViewData::Why(samples::why_view()),

@@ -3,6 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{TestScreen, samples};
+use crate::dialog::DialogState;
 use crate::event::{ErrorLine, LiveUpdate, StoreCommand, TopEvent, TopRequest};
 use crate::model::MAX_LOADED_PAGES;
 use crate::page::{ScreenPage, ViewData, ViewQuery};
@@ -173,6 +174,48 @@ fn merge_asks_where_change_can_be_merged() {
 }
 
 #[test]
+fn merge_question_names_branch_and_remote_of_push() {
+    let push = "Windlass then pushes main to origin.";
+    let cases: [(fn(&ViewQuery) -> ViewData, bool); 2] = [(change_with_remote, true), (change_on_forge, false)];
+    for (data, is_pushed) in cases {
+        let mut screen = TestScreen::start_with((60, 20), data);
+        screen.type_text("jm");
+        assert_eq!(screen.model.current().page, ScreenPage::Change("T2".to_owned()));
+        let Some(DialogState::Confirm { question, .. }) = &screen.model.dialog else { panic!("a question") };
+        assert_eq!(question.ends_with(push), is_pushed, "{question}");
+        screen.press(KeyCode::Esc);
+        assert_eq!(screen.draw().contains(push), is_pushed, "{}", screen.draw());
+    }
+}
+
+fn change_with_remote(query: &ViewQuery) -> ViewData {
+    let mut data = super::sample_data(query);
+    if let ViewData::Change(details) = &mut data {
+        details.merge_remote = Some("origin".to_owned());
+    }
+    data
+}
+
+/// The forge merges such a change.
+fn change_on_forge(query: &ViewQuery) -> ViewData {
+    let mut data = change_with_remote(query);
+    if let ViewData::Change(details) = &mut data {
+        details.change.url = Some("https://forge.example/2".to_owned());
+    }
+    data
+}
+
+#[test]
+fn page_that_is_left_before_it_loads_opens_no_dialog() {
+    let mut screen = TestScreen::start((60, 20));
+    screen.press(KeyCode::Down);
+    let requests = update(&mut screen.model, TopEvent::Key(KeyEvent::new(KeyCode::Char('m'), KeyModifiers::NONE)));
+    assert!(matches!(&requests[..], [TopRequest::Load(query)] if query.page == ScreenPage::Change("T2".to_owned())));
+    screen.press(KeyCode::Esc);
+    assert_eq!((&screen.model.current().page, &screen.model.dialog), (&ScreenPage::Now, &None));
+}
+
+#[test]
 fn notice_of_command_stays_beside_its_success() {
     let mut screen = TestScreen::start((100, 20));
     screen.type_text("jmy");
@@ -186,16 +229,57 @@ fn notice_of_command_stays_beside_its_success() {
 #[test]
 fn answer_key_in_task_list_opens_answers_of_that_task() {
     let mut screen = TestScreen::start_with((60, 20), |query| match super::sample_data(query) {
-        ViewData::Task(mut details, graph) => {
+        ViewData::Task { mut details, graph, .. } => {
             details.answers = vec![samples::answer("retry")];
             details.task.id = "T3".to_owned();
-            ViewData::Task(details, graph)
+            ViewData::Task { details, graph, message: Some("Which queue do you want?".to_owned()) }
         }
         other => other,
     });
     screen.type_text("2ja");
     assert_eq!(screen.model.current().page, ScreenPage::Task("T3".to_owned()));
     assert!(screen.draw().contains("▸ retry"), "{}", screen.draw());
+    assert!(screen.draw().contains("│ Which queue do you want?"), "{}", screen.draw());
+    let rows: Vec<String> = screen.model.current().rows.iter().map(|row| row.plain_text()).collect();
+    assert!(rows.contains(&"Which queue do you want?".to_owned()), "{rows:?}");
+}
+
+#[test]
+fn answer_dialog_scrolls_through_whole_message() {
+    let mut screen = TestScreen::start_with((60, 20), |query| match super::sample_data(query) {
+        ViewData::Now(mut view) => {
+            let lines: Vec<String> = (1..=40).map(|number| format!("line-{number} of it")).collect();
+            view.waiting[0].message = Some(lines.join("\n"));
+            ViewData::Now(view)
+        }
+        other => other,
+    });
+    screen.type_text("aBlue");
+    let mut seen = String::new();
+    for _ in 0..40 {
+        seen += &screen.draw();
+        screen.press(KeyCode::PageDown);
+    }
+    assert_eq!((1..=40).find(|number| !seen.contains(&format!("│ line-{number} of it"))), None, "{seen}");
+    let last = screen.draw();
+    assert!(last.contains("PgUp PgDn scroll") && last.contains("> Blue") && last.contains("▸ continue"), "{last}");
+    screen.press(KeyCode::PageUp);
+    assert!(!screen.draw().contains("line-40"), "{}", screen.draw());
+}
+
+#[test]
+fn session_that_asks_shows_whole_message() {
+    let mut screen = TestScreen::start_with((100, 30), |query| match super::sample_data(query) {
+        ViewData::Session(mut timeline) => {
+            timeline.answers = vec![samples::answer("continue")];
+            ViewData::Session(timeline)
+        }
+        other => other,
+    });
+    screen.type_text("jjl");
+    assert!(screen.draw().contains("│ I have fixed the form."), "{}", screen.draw());
+    screen.type_text("a");
+    assert!(screen.draw().contains("The agent's last message:"), "{}", screen.draw());
 }
 
 #[test]

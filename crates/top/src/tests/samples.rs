@@ -6,7 +6,7 @@ use windlass_app::views::{
     ChangeDetails, ChangeSummary, CheckResult, DiffHunk, DiffLine, DiffLineKind, FileDiff, FileDiffStatus,
     LabelledText, LogEntry, LogPage, NowView, SessionPage, SessionSummary, SessionTimeline, StateCount, TaskDetails,
     TaskGraphEdge, TaskGraphView, TaskNote, TaskPage, TaskSummary, TimelineGroup, TimelineItem, TimelineItemKind,
-    UsageTotals, WaitingItem, WaitingKind, WhyFactView, WhyView,
+    UsageTotals, WaitingItem, WaitingKind, WhyCause, WhyFactView, WhyView,
 };
 
 /// The time of all samples.
@@ -59,6 +59,7 @@ pub fn session() -> SessionSummary {
 pub fn waiting_item() -> WaitingItem {
     WaitingItem {
         kind: WaitingKind::BlockedTask,
+        tone: TextTone::Bad,
         task: Some("T3".to_owned()),
         session: None,
         title: "Send mails in the background".to_owned(),
@@ -69,17 +70,20 @@ pub fn waiting_item() -> WaitingItem {
             .map(str::to_owned)
             .to_vec(),
         answers: ["continue", "retry", "ignore-hook", "approve", "reject"].map(answer).to_vec(),
+        can_merge: false,
     }
 }
 
 pub fn now_view() -> NowView {
     let change = WaitingItem {
         kind: WaitingKind::OpenChange,
+        tone: TextTone::Name,
         task: Some("T2".to_owned()),
         title: "Write the guide".to_owned(),
         reason: "its change windlass/T2 can be merged into main".to_owned(),
         evidence: Vec::new(),
         answers: Vec::new(),
+        can_merge: true,
         ..waiting_item()
     };
     let count = |state: &str, tone, count| StateCount { state: state.parse().unwrap(), tone, count };
@@ -152,6 +156,9 @@ pub fn task_details() -> TaskDetails {
             text: "the changelog comes first".to_owned(),
         }],
         answers: Vec::new(),
+        can_edit: true,
+        can_block: true,
+        can_reopen: false,
         next_command: Some("windlass run --task T6".to_owned()),
     }
 }
@@ -254,10 +261,10 @@ pub fn why_view() -> WhyView {
         name: "T3".to_owned(),
         state: "blocked".to_owned(),
         tone: TextTone::Warning,
-        about: vec![
-            LabelledText::new("goal", "Send mails in the background"),
-            LabelledText::new("because", "43 gate_decided block, so: the task needs a person"),
-            LabelledText::new("because", "42 hook_finished tests at stop blocked"),
+        about: vec![LabelledText::new("goal", "Send mails in the background")],
+        causes: vec![
+            WhyCause { seq: 43, text: "gate_decided block, so: the task needs a person".to_owned() },
+            WhyCause { seq: 42, text: "hook_finished tests at stop blocked".to_owned() },
         ],
         facts: vec![
             fact(38, "turn_started", TextTone::Plain, "", false),
@@ -316,11 +323,13 @@ pub fn change_details() -> ChangeDetails {
             hunks: vec![hunk],
         }],
         is_cut: false,
+        diff_problem: None,
         checks: vec![
             check("tests", "passed", TextTone::Good, &[]),
             check("spelling", "blocked", TextTone::Bad, &["GUIDE.md:2: unknown word `slug`"]),
         ],
-        notices: vec!["reviewer: an example is missing".to_owned()],
+        findings: vec![LabelledText::new("reviewer", "an example is missing")],
+        facts: Vec::new(),
         can_merge: true,
         merge_remote: None,
         answers: Vec::new(),

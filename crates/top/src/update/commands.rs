@@ -6,7 +6,7 @@ use super::dialogs;
 use super::pages::open_page;
 use crate::dialog::DialogState;
 use crate::event::{StoreCommand, TopRequest};
-use crate::model::TopModel;
+use crate::model::{LoadedDialog, TopModel};
 use crate::page::ScreenPage;
 
 /// Says in the footer why a key does nothing here.
@@ -23,15 +23,16 @@ pub fn answer(model: &mut TopModel) -> Vec<TopRequest> {
             dialogs::open_answer(model);
             Vec::new()
         }
-        (None, Some(task), _) => open_to_answer(model, ScreenPage::Task(task)),
-        (None, None, Some(session)) => open_to_answer(model, ScreenPage::Session(session)),
+        (None, Some(task), _) => open_with_dialog(model, ScreenPage::Task(task), LoadedDialog::Answer),
+        (None, None, Some(session)) => open_with_dialog(model, ScreenPage::Session(session), LoadedDialog::Answer),
         (None, None, None) => refuse(model, "no task or session is selected: a answers one that waits"),
     }
 }
 
-fn open_to_answer(model: &mut TopModel, page: ScreenPage) -> Vec<TopRequest> {
+/// Opens a page, and a dialog when the page has loaded.
+fn open_with_dialog(model: &mut TopModel, page: ScreenPage, dialog: LoadedDialog) -> Vec<TopRequest> {
     let requests = open_page(model, page);
-    model.opens_answer = true;
+    model.opens_dialog = Some(dialog);
     requests
 }
 
@@ -51,16 +52,21 @@ pub fn cancel_session(model: &mut TopModel) {
     dialogs::open_dialog(model, DialogState::Cancel { session, input: Default::default() });
 }
 
-pub fn merge_change(model: &mut TopModel) {
+/// Asks before a merge, on the page of the change: only it knows what a merge pushes.
+pub fn merge_change(model: &mut TopModel) -> Vec<TopRequest> {
     let subject = model.current().subject();
-    match subject.task.filter(|_| subject.can_merge) {
-        Some(task) => {
-            let question = format!("Merge the change of {task} into its base?");
-            let command = StoreCommand::MergeChange { task };
-            dialogs::open_dialog(model, DialogState::Confirm { question, command });
-        }
-        None => drop(refuse(model, "no change that can be merged is selected: m merges one")),
+    let Some(task) = subject.task.filter(|_| subject.can_merge) else {
+        return refuse(model, "no change that can be merged is selected: m merges one");
+    };
+    if !matches!(model.current().page, ScreenPage::Change(_)) {
+        return open_with_dialog(model, ScreenPage::Change(task), LoadedDialog::Merge);
     }
+    let push = subject.merge_push.map(|push| format!(" {push}")).unwrap_or_default();
+    let checks = "The checks before a merge run first, which can take a while.";
+    let question = format!("Merge the change of {task} into its base? {checks}{push}");
+    let command = StoreCommand::MergeChange { task };
+    dialogs::open_dialog(model, DialogState::Confirm { question, command });
+    Vec::new()
 }
 
 /// Quits. While a command runs, it takes a second key.

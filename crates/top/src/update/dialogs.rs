@@ -4,6 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 use windlass_app::tone::TextTone;
 
 use super::pages::{open_page, reload_page};
+use crate::answer_text::AnswerText;
 use crate::dialog::DialogState;
 use crate::event::TopRequest;
 use crate::line_editor::LineEditor;
@@ -29,8 +30,8 @@ pub fn open_answer(model: &mut TopModel) {
         model.show_message(TextTone::Warning, format!("{name} needs no answer{hint}"));
         return;
     }
-    let (question, input) = (subject.question, LineEditor::default());
-    open_dialog(model, DialogState::Answer { subject: name, question, answers, chosen: 0, input });
+    let (text, input) = (AnswerText::new(subject.question, subject.message), LineEditor::default());
+    open_dialog(model, DialogState::Answer { subject: name, text, answers, chosen: 0, input });
 }
 
 pub fn open_filter(model: &mut TopModel) {
@@ -47,6 +48,7 @@ pub fn insert_text(model: &mut TopModel, text: &str) {
 }
 
 pub fn apply_key(model: &mut TopModel, key: KeyEvent) -> Vec<TopRequest> {
+    let size = model.size;
     match (key.code, &mut model.dialog) {
         (_, None) => Vec::new(),
         (KeyCode::Esc, Some(DialogState::Filter { before, .. })) => {
@@ -68,6 +70,10 @@ pub fn apply_key(model: &mut TopModel, key: KeyEvent) -> Vec<TopRequest> {
         }
         (KeyCode::Up | KeyCode::BackTab, Some(DialogState::Answer { answers, chosen, .. })) => {
             *chosen = (*chosen + answers.len().max(1) - 1) % answers.len().max(1);
+            Vec::new()
+        }
+        (KeyCode::PageUp | KeyCode::PageDown, Some(dialog @ DialogState::Answer { .. })) => {
+            dialog.scroll_text(key.code == KeyCode::PageDown, size);
             Vec::new()
         }
         (_, Some(dialog)) => {

@@ -6,8 +6,8 @@ use windlass_app::tone::TextTone;
 use super::pages::{open_page, reload_page};
 use super::{commands, dialogs};
 use crate::event::TopRequest;
-use crate::model::TopModel;
-use crate::page::{ScreenPage, ScreenTab, ViewData};
+use crate::model::{PageState, TopModel};
+use crate::page::{ScreenPage, ScreenTab};
 use crate::row::RowTarget;
 use crate::screens;
 
@@ -86,7 +86,7 @@ fn apply_letter(model: &mut TopModel, letter: char) -> Vec<TopRequest> {
         'a' => return commands::answer(model),
         's' => commands::say(model),
         'c' => commands::cancel_session(model),
-        'm' => commands::merge_change(model),
+        'm' => return commands::merge_change(model),
         'd' => {
             return match model.current().subject().task {
                 Some(task) => open_page(model, ScreenPage::Change(task)),
@@ -135,18 +135,19 @@ fn go_back(model: &mut TopModel) -> Vec<TopRequest> {
 /// Opens the page behind the row under the cursor, or folds and unfolds the row.
 fn open_target(model: &mut TopModel) -> Vec<TopRequest> {
     let state = model.current();
-    let page = match (&state.data, state.target()) {
-        (Some(data), Some(target)) => screens::find_opened_page(data, target),
-        _ => None,
-    };
-    match page {
+    match find_target_page(state) {
         Some(page) if page != state.page => open_page(model, page),
-        None if matches!(state.target(), Some(RowTarget::Text(_))) => go_to_cause(model),
+        None if matches!(state.target(), Some(RowTarget::Cause(_))) => go_to_cause(model),
         _ => {
             toggle_fold(model);
             Vec::new()
         }
     }
+}
+
+/// Returns the page behind the row under the cursor.
+fn find_target_page(state: &PageState) -> Option<ScreenPage> {
+    screens::find_opened_page(state.data.as_ref()?, state.target()?)
 }
 
 fn toggle_fold(model: &mut TopModel) {
@@ -194,8 +195,8 @@ fn switch_tab(model: &mut TopModel, tab: ScreenTab) -> Vec<TopRequest> {
             Some(name) => ScreenPage::Why(Some(name.to_owned())),
             None => newest.unwrap_or(ScreenPage::Why(None)),
         },
-        ScreenTab::Change => match &model.current().data {
-            Some(ViewData::Now(_)) if subject.can_merge => subject.task.map_or(ScreenPage::Changes, ScreenPage::Change),
+        ScreenTab::Change => match find_target_page(model.current()) {
+            Some(page @ ScreenPage::Change(_)) => page,
             _ => newest.unwrap_or(ScreenPage::Changes),
         },
     };

@@ -14,7 +14,7 @@ use windlass_app::tone::TextTone;
 use self::pages::reload_page;
 use crate::dialog::DialogState;
 use crate::event::{ErrorLine, LiveUpdate, StoreCommand, TopEvent, TopRequest};
-use crate::model::{PageState, TopModel};
+use crate::model::{LoadedDialog, PageState, TopModel};
 use crate::page::{ScreenPage, ViewData, ViewQuery};
 use crate::row::RowTarget;
 use crate::screens;
@@ -81,6 +81,7 @@ fn apply_loaded(model: &mut TopModel, query: &ViewQuery, loaded: Result<ViewData
     let Some(state) = model.pages.iter_mut().rev().find(|state| state.page == query.page) else { return Vec::new() };
     let is_first = state.data.is_none();
     let failed = loaded.as_ref().err().cloned();
+    let is_loaded = failed.is_none();
     let again = state.finish_load(query, loaded);
     if model.current().page != query.page {
         return Vec::new();
@@ -94,11 +95,17 @@ fn apply_loaded(model: &mut TopModel, query: &ViewQuery, loaded: Result<ViewData
         model.current_mut().move_to_target(&RowTarget::Task(id.clone()));
         model.scroll_to_cursor();
     }
-    if std::mem::take(&mut model.opens_answer) {
-        dialogs::open_answer(model);
-    }
+    let mut requests = match model.opens_dialog.take().filter(|_| is_loaded) {
+        Some(LoadedDialog::Answer) => {
+            dialogs::open_answer(model);
+            Vec::new()
+        }
+        Some(LoadedDialog::Merge) => commands::merge_change(model),
+        None => Vec::new(),
+    };
     let query = again.then(|| model.current_mut().begin_load()).flatten();
-    query.into_iter().map(TopRequest::Load).collect()
+    requests.extend(query.map(TopRequest::Load));
+    requests
 }
 
 fn apply_command_end(

@@ -8,14 +8,13 @@ use windlass_app::tone::TextTone;
 use windlass_text as text;
 
 use super::footer::keep_end;
-use crate::dialog::DialogState;
+use crate::answer_text::VisibleRows;
+use crate::dialog::{self, DialogState, MAX_INPUT_ROWS};
 use crate::line_editor::LineEditor;
 use crate::palette::ColorMode;
 
-/// The widest dialog, and the most rows of its question and its text.
-const MAX_DIALOG_WIDTH: u16 = 76;
+/// The most rows of a question without answers.
 const MAX_QUESTION_ROWS: usize = 6;
-const MAX_INPUT_ROWS: usize = 5;
 /// The columns of the name of an answer, with its mark.
 const ANSWER_COLUMNS: usize = 15;
 /// The question before a session is cancelled.
@@ -37,9 +36,8 @@ impl DialogRow {
 
 /// Draws a dialog in the middle of the lower part, so that the question behind it stays visible.
 pub fn draw_dialog(dialog: &DialogState, colors: ColorMode, area: Rect, frame: &mut Frame<'_>) {
-    let width = area.width.saturating_sub(4).min(MAX_DIALOG_WIDTH);
-    let room = usize::from(width.saturating_sub(4));
-    let Some((title, mut rows)) = head_rows(dialog, room) else { return };
+    let (width, room) = (dialog::dialog_width(area.width), dialog::text_columns(area.width));
+    let Some((title, mut rows)) = head_rows(dialog, (area.width, area.height)) else { return };
     let typed = dialog.input().map(|input| (rows.len(), add_input_rows(input, room, &mut rows)));
     rows.push(key_row(dialog));
     let height = u16::try_from(rows.len() + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(1));
@@ -66,11 +64,14 @@ pub fn draw_dialog(dialog: &DialogState, colors: ColorMode, area: Rect, frame: &
 }
 
 /// Returns the title of a dialog, and its rows above the typed text. A filter is typed in the footer.
-fn head_rows(dialog: &DialogState, room: usize) -> Option<(String, Vec<DialogRow>)> {
+fn head_rows(dialog: &DialogState, size: (u16, u16)) -> Option<(String, Vec<DialogRow>)> {
+    let room = dialog::text_columns(size.0);
     Some(match dialog {
         DialogState::Filter { .. } => return None,
-        DialogState::Answer { subject, question, answers, chosen, .. } => {
-            (format!(" Answer {} ", text::clean_line(subject)), answer_rows(question, answers, *chosen, room))
+        DialogState::Answer { subject, text, answers, chosen, .. } => {
+            let mut rows = visible_rows(text.layout_rows(dialog.text_space(size)));
+            rows.extend(answer_rows(answers, *chosen, room));
+            (format!(" Answer {} ", text::clean_line(subject)), rows)
         }
         DialogState::Say { session, .. } => (format!(" Say to {} ", text::clean_line(session)), Vec::new()),
         DialogState::Cancel { session, .. } => {
@@ -102,10 +103,18 @@ fn wrap_rows(said: &str, room: usize) -> Vec<DialogRow> {
     rows.take(MAX_QUESTION_ROWS).map(|row| DialogRow::new(TextTone::Plain, row)).collect()
 }
 
-/// Returns the question and its answers. The chosen one has a sentence about what it does.
-fn answer_rows(question: &str, answers: &[AnswerChoice], chosen: usize, room: usize) -> Vec<DialogRow> {
-    let mut rows = wrap_rows(question, room);
-    rows.push(DialogRow::new(TextTone::Plain, ""));
+/// Returns the rows of a text, and below them how it is scrolled.
+fn visible_rows(shown: VisibleRows) -> Vec<DialogRow> {
+    let count = |mark: &str, rows: usize| if rows > 0 { format!("{mark}{rows} ") } else { String::new() };
+    let hidden = format!("{}{}", count("↑", shown.above), count("↓", shown.below));
+    let scroll = if hidden.is_empty() { hidden } else { format!("{hidden}PgUp PgDn scroll") };
+    let rows = shown.rows.into_iter().map(|row| DialogRow::new(row.tone, row.text));
+    rows.chain([DialogRow::new(TextTone::Faint, scroll)]).collect()
+}
+
+/// Returns the rows of the answers. The chosen one has a sentence about what it does.
+fn answer_rows(answers: &[AnswerChoice], chosen: usize, room: usize) -> Vec<DialogRow> {
+    let mut rows = Vec::new();
     for (number, answer) in answers.iter().enumerate() {
         let is_chosen = number == chosen;
         let (mark, said) = if is_chosen { ("▸ ", answer.describe()) } else { ("  ", "") };

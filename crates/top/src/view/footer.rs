@@ -63,7 +63,7 @@ fn list_page_keys(model: &TopModel) -> Vec<KeyHint> {
     }
     if state.target().is_some() {
         let folds = matches!(state.page, ScreenPage::Session(_) | ScreenPage::Why(_) | ScreenPage::Change(_));
-        let links = matches!((&state.page, state.target()), (ScreenPage::Why(_), Some(RowTarget::Text(_))));
+        let links = matches!(state.target(), Some(RowTarget::Cause(_)));
         keys.push(("Enter", if folds && !links { "fold" } else { "open" }));
     }
     if subject.session.is_some() && !subject.is_over {

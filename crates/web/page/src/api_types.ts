@@ -39,12 +39,17 @@ export interface ChangeDetails {
   canMerge: boolean;
   change: ChangeSummary;
   checks: CheckResult[];
+  /** A sentence about a diff that is not available. */
+  diffProblem: string | null;
+  /** Further facts about the work. */
+  facts: LabelledText[];
   fileDiffs: FileDiff[];
+  /** The findings of hooks and people, each with its source. */
+  findings: LabelledText[];
   /** Whether a part of the diff was left out. */
   isCut: boolean;
   /** The remote that a merge pushes to; none if it moves a local branch. */
   mergeRemote: string | null;
-  notices: string[];
 }
 
 export interface ChangeSummary {
@@ -87,6 +92,8 @@ export interface CostReport {
   hookDurations: HookDuration[];
   /** Whether older events of the period were left out. */
   isCut: boolean;
+  /** The types of events after which usage, durations and budgets may be different. */
+  sourceEvents: EventType[];
   /** The time that tasks spent in each state during the period. */
   stateTimes: StateTime[];
   tasks: CostRow[];
@@ -307,6 +314,8 @@ export interface QuestionAnswerBody {
 export interface QuestionView {
   /** The answers that a person can give. */
   answers: AnswerChoice[];
+  /** Whether a person can merge its change now. */
+  canMerge: boolean;
   /** The output of the hooks that block. */
   evidence: string[];
   kind: WaitingKind;
@@ -318,6 +327,7 @@ export interface QuestionView {
   since: number;
   task: string | null;
   title: string;
+  tone: TextTone;
 }
 
 export interface ReasonBody {
@@ -411,6 +421,10 @@ export interface StreamReady {
 export interface TaskDetails {
   /** The answers that a person can give now. */
   answers: AnswerChoice[];
+  canBlock: boolean;
+  /** Whether the engine accepts these commands of a person without an override. */
+  canEdit: boolean;
+  canReopen: boolean;
   description: string | null;
   facts: LabelledText[];
   /** The whole goal; a summary has only its beginning. */
@@ -547,6 +561,8 @@ export const VIEWER_ROLE_MEANINGS: Record<ViewerRole, string> = {
 export interface WaitingItem {
   /** The answers that a person can give. */
   answers: AnswerChoice[];
+  /** Whether a person can merge its change now. */
+  canMerge: boolean;
   /** The output of the hooks that block. */
   evidence: string[];
   kind: WaitingKind;
@@ -557,9 +573,17 @@ export interface WaitingItem {
   since: number;
   task: string | null;
   title: string;
+  tone: TextTone;
 }
 
 export type WaitingKind = "blocked_task" | "failed_task" | "gate_question" | "open_change";
+
+/** An event that led to the state of the subject. */
+export interface WhyCause {
+  seq: number;
+  /** The type of the event, and its sentence. */
+  text: string;
+}
 
 export interface WhyFactView {
   at: number;
@@ -579,6 +603,8 @@ export interface WhyFactView {
 
 export interface WhyView {
   about: LabelledText[];
+  /** The event that set the state, then its causes, back to a command. */
+  causes: WhyCause[];
   /** Oldest first. */
   facts: WhyFactView[];
   kind: string;

@@ -161,6 +161,8 @@ test("hostile_files_of_a_change_stay_text", async (context) => {
   }
   await page.goto(`${served.url}/changes/T1`);
   const main = page.getByRole("main");
+  await main.getByText("Recorded at").first().waitFor({ state: "attached" });
+  await page.evaluate(() => document.querySelectorAll("details").forEach((folded) => (folded.open = true)));
   for (const text of ["<img src=x onerror=alert(1)>.txt", "a name with spaces.txt", "U+202E", "U+000A", "<script>alert(document.domain)</script>"]) {
     await main.getByText(text).first().waitFor();
   }

@@ -74,7 +74,7 @@ fn render_head(report: &WhyReport, is_full: bool, out: &Output) -> Vec<String> {
     let mut rows = render_text(state, text::display_width(&title) + 2, 2, is_full, out);
     rows.iter_mut().for_each(|row| *row = format!("  {}", out.paint(*tone, &*row)));
     rows[0] = format!("{}{}", out.paint(TextTone::Strong, &title), rows[0]);
-    rows.extend(report.about.iter().flat_map(|(label, what)| render_label(label, what, is_full, out)));
+    rows.extend(report.list_lines().iter().flat_map(|(label, what)| render_label(label, what, is_full, out)));
     if !is_full && rows.len() > MAX_HEAD_LINES {
         let more = rows.len() - MAX_HEAD_LINES + 1;
         rows.truncate(MAX_HEAD_LINES - 1);

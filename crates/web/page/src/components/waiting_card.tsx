@@ -1,6 +1,6 @@
 // Something that waits for a person, with its evidence and its answers.
 
-import type { AnswerChoice, TextTone, WaitingItem, WaitingKind } from "../api_types";
+import type { AnswerChoice, WaitingItem, WaitingKind } from "../api_types";
 import { Link } from "../router";
 import { mayAnswer } from "../viewer";
 import { AnswerForm } from "./answer_form";
@@ -11,11 +11,11 @@ import { RelativeTime } from "./time";
 import { Badge } from "./tone";
 import { VisibleText } from "./visible_text";
 
-const KIND_TEXTS: Record<WaitingKind, { tone: TextTone; text: string }> = {
-  gate_question: { tone: "warning", text: "question" },
-  blocked_task: { tone: "bad", text: "blocked" },
-  failed_task: { tone: "bad", text: "failed" },
-  open_change: { tone: "name", text: "change" },
+const KIND_TEXTS: Record<WaitingKind, string> = {
+  gate_question: "question",
+  blocked_task: "blocked",
+  failed_task: "failed",
+  open_change: "change",
 };
 
 /** The name that the API knows the question by: a session that asks, else its task. */
@@ -38,7 +38,7 @@ export function WaitingCard({ item, reload }: { item: WaitingItem; reload: () =>
   return (
     <article class="waiting-card">
       <div class="list-row-top">
-        <WaitingBadge kind={item.kind} />
+        <WaitingBadge item={item} />
         {item.task !== null && <TaskLink id={item.task} />}
         {item.session !== null && <SessionLink name={item.session} />}
         {item.since > 0 && (
@@ -65,9 +65,8 @@ export function WaitingCard({ item, reload }: { item: WaitingItem; reload: () =>
   );
 }
 
-export function WaitingBadge({ kind }: { kind: WaitingKind }) {
-  const { tone, text } = KIND_TEXTS[kind] ?? { tone: "warning", text: kind };
-  return <Badge tone={tone}>{text}</Badge>;
+export function WaitingBadge({ item }: { item: WaitingItem }) {
+  return <Badge tone={item.tone}>{KIND_TEXTS[item.kind]}</Badge>;
 }
 
 /** The reason of a question, the last message of the agent, and the output of the hooks that block. */

@@ -15,12 +15,6 @@ import { pluralize } from "../formats";
 import { Link, safeExternalUrl } from "../router";
 import { mayAnswer, viewer } from "../viewer";
 
-/** The labels of the notices that describe the work, not findings about it. */
-const WORK_LABELS = ["stands on", "worktree", "former", "rejected", "resumes"];
-/** Notices that repeat what the header says. */
-const REPEATED_LABELS = ["branch", "change"];
-const MISSING_DIFF = "the diff is not available";
-
 export function ChangeScreen({ id }: { id: string }) {
   const view = useLiveView<ChangeDetails>(`/api/changes/${pathSegment(id)}`, (entry) => entry.task === id);
   const title = view.data?.change.goal ?? `Change of ${id}`;
@@ -49,7 +43,6 @@ function ChangeReview({ details, onChanged }: ChangeReviewProps) {
   const { change } = details;
   const draft = useReviewDraft(viewer.value?.projectPath ?? "", change.task);
   const [outcome, setOutcome] = useState("");
-  const notices = sortNotices(details.notices);
   const isReviewed = change.state === "open" && mayAnswer();
   const finish = (message: string) => {
     setOutcome(message);
@@ -59,12 +52,12 @@ function ChangeReview({ details, onChanged }: ChangeReviewProps) {
     <div class="change-layout">
       <div class="change-main">
         <ChangeFacts change={change} />
-        {notices.missingDiff.map((text) => (
-          <WarningNotice key={text}>
-            <BacktickText text={text} />
+        {details.diffProblem !== null && (
+          <WarningNotice>
+            <BacktickText text={details.diffProblem} />
           </WarningNotice>
-        ))}
-        <FindingList findings={notices.findings} />
+        )}
+        <FindingList findings={details.findings} />
         <CheckList checks={details.checks} />
         {details.fileDiffs.length > 0 && (
           <DiffView
@@ -74,8 +67,8 @@ function ChangeReview({ details, onChanged }: ChangeReviewProps) {
             draft={isReviewed ? draft : null}
           />
         )}
-        {details.fileDiffs.length === 0 && notices.missingDiff.length === 0 && <p class="muted">The change has no files.</p>}
-        <FactList facts={notices.work} />
+        {details.fileDiffs.length === 0 && details.diffProblem === null && <p class="muted">The change has no files.</p>}
+        <FactList facts={details.facts} />
         {isReviewed && <ReviewShortcut draft={draft} />}
       </div>
       <aside class="change-side" aria-label="Review" id="review" tabIndex={-1}>
@@ -121,37 +114,11 @@ function FindingList({ findings }: { findings: LabelledText[] }) {
       <ul class="finding-list">
         {findings.map((finding, index) => (
           <li key={index}>
-            {finding.label !== "" && <strong>{finding.label}</strong>}
+            <strong>{finding.label}</strong>
             <LongText text={finding.text} maxLines={10} />
           </li>
         ))}
       </ul>
     </Panel>
   );
-}
-
-interface SortedNotices {
-  missingDiff: string[];
-  findings: LabelledText[];
-  work: LabelledText[];
-}
-
-/** Sorts the notices of a change by what they are about. The server sends a finding twice; it is shown once. */
-function sortNotices(notices: string[]): SortedNotices {
-  const sorted: SortedNotices = { missingDiff: [], findings: [], work: [] };
-  const seen = new Set<string>();
-  for (const notice of notices) {
-    const text = notice.startsWith("finding: ") ? notice.slice("finding: ".length) : notice;
-    const { label } = splitLabel(notice);
-    if (notice.startsWith(MISSING_DIFF)) sorted.missingDiff.push(notice);
-    else if (WORK_LABELS.includes(label)) sorted.work.push(splitLabel(notice));
-    else if (!REPEATED_LABELS.includes(label) && !seen.has(text)) sorted.findings.push(splitLabel(text));
-    seen.add(text);
-  }
-  return sorted;
-}
-
-function splitLabel(notice: string): LabelledText {
-  const end = notice.indexOf(": ");
-  return end < 0 ? { label: "", text: notice } : { label: notice.slice(0, end), text: notice.slice(end + 2) };
 }

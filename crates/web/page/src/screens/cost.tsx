@@ -1,11 +1,11 @@
 // Tokens, money and time: by day, agent, task and type; durations of hooks; the time that tasks spend in each state.
 
-import type { CostReport, CostRow, EventType, LogEntry, UsageTotals } from "../api_types";
+import type { CostReport, CostRow, UsageTotals } from "../api_types";
 import { EmptyState, ScreenHeader, Tabs, ViewContent, WarningNotice } from "../components";
 import { BudgetPanel } from "../components/budget_panel";
 import { BarList, type ChartTable, DayChart, formatDay, type NamedBar } from "../components/charts";
 import { VisibleText } from "../components/visible_text";
-import { useLiveView } from "../event_stream";
+import { type LiveView, useLiveView } from "../event_stream";
 import { formatCount, formatDuration, formatMoney, formatTokens, pluralize, spellOut } from "../formats";
 import { Link, navigate, route } from "../router";
 
@@ -19,24 +19,16 @@ const DEFAULT_PERIOD = "30";
 /** A phone cannot show more columns than this; then a column is a week. */
 const MAX_DAYS = 100;
 const DAYS_PER_WEEK = 7;
-/** The events after which the numbers are different. */
-const USAGE_EVENTS: readonly string[] = [
-  "turn_finished",
-  "delivery_finished",
-  "iteration_failed",
-  "iteration_postponed",
-  "iteration_interrupted",
-  "delivery_failed",
-  "hook_finished",
-  "session_started",
-  "session_ended",
-] satisfies EventType[];
 const USAGE_COLUMNS = ["Tokens read", "Tokens written", "Money", "Turns"];
 
 export function CostScreen() {
   const wanted = route.value.query.get("days");
   const days = PERIODS.some((period) => period.key === wanted) ? (wanted as string) : DEFAULT_PERIOD;
-  const view = useLiveView<CostReport>(`/api/cost?days=${days}`, changesCost);
+  const view: LiveView<CostReport> = useLiveView<CostReport>(
+    `/api/cost?days=${days}`,
+    // Until the report names the events that change it, any event may.
+    (entry) => view.data?.sourceEvents.some((type) => type === entry.type) ?? true,
+  );
   return (
     <>
       <ScreenHeader title="Cost">
@@ -52,10 +44,6 @@ export function CostScreen() {
       </ViewContent>
     </>
   );
-}
-
-function changesCost(entry: LogEntry): boolean {
-  return USAGE_EVENTS.includes(entry.type);
 }
 
 function CostCharts({ report }: { report: CostReport }) {

@@ -53,7 +53,7 @@ export function QuestionScreen({ token }: { token: string }) {
         <Panel>
           <div class="waiting-card">
             <div class="list-row-top">
-              <WaitingBadge kind={item.kind} />
+              <WaitingBadge item={item} />
               <span class="small">
                 <VisibleText text={item.project} />
               </span>

@@ -3,7 +3,7 @@
 import { useId, useState } from "preact/hooks";
 
 import { type ApiError, pathSegment, postEach, postJson, toApiError } from "../api_client";
-import type { AnswerChoice, LabelledText, TaskDetails, TaskGraphView, TaskNote, TaskState } from "../api_types";
+import type { AnswerChoice, LabelledText, TaskDetails, TaskGraphView, TaskNote } from "../api_types";
 import {
   AnswerForm,
   Badge,
@@ -30,8 +30,6 @@ import { type LiveView, useLiveView, useProcessWatch } from "../event_stream";
 import { Link } from "../router";
 import { mayAnswer, mayManage } from "../viewer";
 import { describeEdge } from "./task_graph";
-
-const OVER_STATES: readonly TaskState[] = ["completed", "failed", "deleted"];
 
 export function TaskScreen({ id }: { id: string }) {
   const path = `/api/tasks/${pathSegment(id)}`;
@@ -163,7 +161,6 @@ function TaskActions({ details, reload }: { details: TaskDetails; reload: () => 
     await postJson(`${path}/${action}`, { reason });
     reload();
   };
-  const isOver = OVER_STATES.includes(task.state);
   return (
     <>
       <Link to={`/why/${pathSegment(task.id)}`} class="button">
@@ -177,8 +174,8 @@ function TaskActions({ details, reload }: { details: TaskDetails; reload: () => 
           Change
         </Link>
       )}
-      {mayManage() && <EditTaskButton details={details} onDone={reload} />}
-      {mayManage() && !isOver && task.state !== "blocked" && (
+      {mayManage() && details.canEdit && <EditTaskButton details={details} onDone={reload} />}
+      {mayManage() && details.canBlock && (
         <ReasonButton
           title={`Block ${task.id}`}
           submitLabel="Block the task"
@@ -189,7 +186,7 @@ function TaskActions({ details, reload }: { details: TaskDetails; reload: () => 
           Block
         </ReasonButton>
       )}
-      {mayManage() && isOver && (
+      {mayManage() && details.canReopen && (
         <ReasonButton
           title={`Reopen ${task.id}`}
           submitLabel="Reopen the task"

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { pathSegment } from "../api_client";
-import type { LogEntry, WhyFactView, WhyView } from "../api_types";
+import type { LogEntry, WhyCause, WhyFactView, WhyView } from "../api_types";
 import {
   BacktickText,
   Badge,
@@ -94,24 +94,21 @@ function SubjectLink({ view }: { view: WhyView }) {
   );
 }
 
-/** The label of the lines that name a cause: a position in the log, and its event. */
-const CAUSE_LABEL = "because";
-
 /** The chain of causes, newest first. Each is a link to its position. */
-function CauseChain({ texts }: { texts: string[] }) {
-  if (texts.length === 0) return null;
+function CauseChain({ causes }: { causes: WhyCause[] }) {
+  if (causes.length === 0) return null;
   return (
     <div>
       <h3>Because</h3>
       <ol class="cause-chain">
-        {texts.map((text) => {
-          const [, seq, event] = /^(\d+) (.*)$/s.exec(text) ?? [];
-          return (
-            <li key={text}>
-              {seq !== undefined && <SeqLink seq={Number(seq)} />} <span class="wrap"><BacktickText text={event ?? text} /></span>
-            </li>
-          );
-        })}
+        {causes.map(({ seq, text }, index) => (
+          <li key={index}>
+            <SeqLink seq={seq} />{" "}
+            <span class="wrap">
+              <BacktickText text={text} />
+            </span>
+          </li>
+        ))}
       </ol>
     </div>
   );
@@ -131,8 +128,8 @@ function WhyReport({ why }: { why: WhyView }) {
             <div>
               <Badge tone={why.tone}>{why.state}</Badge>
             </div>
-            <FactList facts={why.about.filter((fact) => fact.label !== CAUSE_LABEL)} />
-            <CauseChain texts={why.about.filter((fact) => fact.label === CAUSE_LABEL).map((fact) => fact.text)} />
+            <FactList facts={why.about} />
+            <CauseChain causes={why.causes} />
             {why.nextCommand !== null && (
               <div class="why-next">
                 <h3>Next</h3>
