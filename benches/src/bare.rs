@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seq: i64 = connection.query_row("SELECT ifnull(max(seq), 0) + 1 FROM events", [], |row| row.get(0))?;
     let body = [b'x'; 190];
     for offset in 0..2 {
-        connection.prepare_cached("INSERT INTO events VALUES (?, 'task_created', 0, ?, ?, ?, ?)")?.execute(params![
+        connection.prepare_cached("INSERT INTO events (seq, type, previous, nonce, body, digest, chain) VALUES (?, 'task_created', 0, ?, ?, ?, ?)")?.execute(params![
             seq + offset,
             [0_u8; 16],
             body,
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ])?;
     }
     connection
-        .prepare_cached("INSERT INTO tasks VALUES (?, 'ready', 2, 'task', NULL, ?)")?
+        .prepare_cached("INSERT INTO tasks (id, state, priority, kind, row) VALUES (?, 'ready', 2, 'task', ?)")?
         .execute(params![id, String::from_utf8_lossy(&[b'y'; 280])])?;
     connection.execute_batch("COMMIT")?;
     drop(connection);
