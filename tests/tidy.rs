@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("store", &["engine"]),
     ("testkit", &["engine"]),
+    ("fleet", &["engine", "store"]),
     ("hooks", &["engine", "expr", "process"]),
     ("agents", &["engine", "process"]),
     ("bridge", &["engine"]),

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::sequencer::{MessageError, SequencerError};
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use windlass_engine::{ApplyError, DecodeError, Refusal, Seq, ViewError};
@@ -60,6 +61,23 @@ pub enum StoreError {
     /// The log decides: the rows can be folded from it anew.
     #[error("cannot read a row of the store {}", path.display())]
     BadRow { path: PathBuf, source: rusqlite::Error },
+    /// Only messages of the fleet's log change a copy of it.
+    #[error("the store {} is a copy of a fleet's log, and no connection to this log is open", .0.display())]
+    Replica(PathBuf),
+    #[error("the store {} has left its fleet", .0.display())]
+    NoReplica(PathBuf),
+    #[error("the store {} has a log of its own", .0.display())]
+    HasOwnLog(PathBuf),
+    #[error(transparent)]
+    Unreachable(SequencerError),
+    #[error("cannot commit: other machines changed the same for {seconds} s")]
+    Contended { seconds: u64 },
+    #[error("the fleet's log has other events up to event {after} than the copy {}", path.display())]
+    Forked { path: PathBuf, after: Seq },
+    #[error(transparent)]
+    TooOld(MessageError),
+    #[error("message {sequence} of the fleet's log is no message of Windlass")]
+    UnreadableMessage { sequence: u64, source: MessageError },
     #[error("cannot tell whether the commit is durable: the disk reported an error")]
     OutcomeUnknown { source: Option<Box<dyn std::error::Error + Send + Sync>> },
     #[error("cannot use the store {}", path.display())]

@@ -20,10 +20,11 @@
 mod error;
 pub mod failpoint;
 mod memory;
+mod sequencer;
 mod sqlite;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use windlass_engine::{
     Command, CommandOrigin, CommitId, DecisionScope, EngineRules, EventEnvelope, EventRecord, EventType, Refusal, Seq,
@@ -32,6 +33,10 @@ use windlass_engine::{
 
 pub use error::{ExecuteError, StoreError};
 pub use memory::MemoryStore;
+pub use sequencer::{
+    LogMessage, MESSAGE_FORMAT, MemorySequencer, MessageError, SequencedMessage, Sequencer, SequencerError,
+    SequencerFault,
+};
 pub use sqlite::{
     EventProblem, Lifetime, RowMismatch, SalvageReport, SqliteStore, StoreReport, StoreSnapshot, StoreSurvey,
     StoreTransaction, TaskFilter, log_path, rename_new,
@@ -98,21 +103,7 @@ pub trait Store {
         command: &Command,
         nonce: u128,
     ) -> Result<Vec<EventRecord>, ExecuteError> {
-        loop {
-            let commit = {
-                let view = self.open_view()?;
-                let decided = decide(&*view, rules, origin, command)?;
-                StoreCommit {
-                    id: CommitId { after: view.head_position().map_err(Refusal::View)?, nonce },
-                    reads: decided.scopes_read().map_err(Refusal::View)?,
-                    events: decided.entries().iter().map(|entry| entry.record.envelope.clone()).collect(),
-                }
-            };
-            if let Some(positions) = self.append_until_known(&commit)? {
-                let records = positions.into_iter().zip(commit.events);
-                return Ok(records.map(|(seq, envelope)| EventRecord { seq, envelope }).collect());
-            }
-        }
+        decide_and_append(self, rules, origin, command, nonce)
     }
 
     /// Appends until the outcome is known. `None` is a conflict.
@@ -127,5 +118,44 @@ pub trait Store {
             }
         }
         Err(StoreError::OutcomeUnknown { source: None })
+    }
+}
+
+/// How long a command is decided again after conflicts.
+const CONFLICT_PATIENCE: Duration = Duration::from_secs(30);
+/// The longest wait between two decisions of a command.
+const MAX_CONFLICT_WAIT: Duration = Duration::from_millis(50);
+
+/// Decides a command on a view and appends its events; after a conflict, decides it again.
+fn decide_and_append<S: Store + ?Sized>(
+    store: &mut S,
+    rules: &EngineRules,
+    origin: &CommandOrigin,
+    command: &Command,
+    nonce: u128,
+) -> Result<Vec<EventRecord>, ExecuteError> {
+    let began = Instant::now();
+    let mut wait = Duration::from_millis(1);
+    loop {
+        let commit = {
+            let view = store.open_view()?;
+            let decided = decide(&*view, rules, origin, command)?;
+            StoreCommit {
+                id: CommitId { after: view.head_position().map_err(Refusal::View)?, nonce },
+                reads: decided.scopes_read().map_err(Refusal::View)?,
+                events: decided.entries().iter().map(|entry| entry.record.envelope.clone()).collect(),
+            }
+        };
+        if let Some(positions) = store.append_until_known(&commit)? {
+            let records = positions.into_iter().zip(commit.events);
+            return Ok(records.map(|(seq, envelope)| EventRecord { seq, envelope }).collect());
+        }
+        if began.elapsed() >= CONFLICT_PATIENCE {
+            return Err(StoreError::Contended { seconds: CONFLICT_PATIENCE.as_secs() }.into());
+        }
+        // The nonce is random, so writers that met once do not meet again.
+        let part = u32::try_from(nonce.rotate_right(wait.subsec_nanos()) & 0xff).unwrap_or(0) + 1;
+        std::thread::sleep(wait * part / 256);
+        wait = (wait * 2).min(MAX_CONFLICT_WAIT);
     }
 }

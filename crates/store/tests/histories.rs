@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use windlass_engine::{EdgeDirection, EngineRules, MemoryView, RowChange, StateView, Timestamp};
-use windlass_store::{ExecuteError, SqliteStore, Store, StoreSnapshot, TaskFilter};
+use windlass_store::{ExecuteError, MemorySequencer, SequencerFault, SqliteStore, Store, StoreSnapshot, TaskFilter};
 use windlass_testkit::{HistoryStep, MemoryProject, gate_histories, gate_rules, histories, test_rules};
 
 use support::{TempStore, read_log};
@@ -84,6 +84,12 @@ proptest! {
         check_agreement(test_rules(), &history)?;
     }
 
+    /// Checks copies of one log on three machines, behind a service that loses and repeats messages.
+    #[test]
+    fn copies_of_log_match_memory_view_for_gate_histories(history in gate_histories(40)) {
+        check_copies(gate_rules(), &history)?;
+    }
+
     /// Checks the same with worktrees, gates, changes and findings.
     #[test]
     fn sqlite_store_matches_memory_view_for_gate_histories(history in gate_histories(40)) {
@@ -119,4 +125,54 @@ fn check_agreement(rules: EngineRules, history: &[HistoryStep]) -> TestCaseResul
     prop_assert_eq!(read_log(&store), project.log());
     prop_assert!(store.inspect_store().expect("it can be looked over").is_sound());
     Ok(())
+}
+
+fn check_copies(rules: EngineRules, history: &[HistoryStep]) -> TestCaseResult {
+    let places = [TempStore::new(), TempStore::new(), TempStore::new()];
+    let log = MemorySequencer::default();
+    let mut copies: Vec<SqliteStore> =
+        (0_u32..).zip(&places).map(|(machine, place)| join_log(place, &log, machine)).collect();
+    let mut project = MemoryProject::new(rules);
+    for (number, step) in (0_u128..).zip(history) {
+        let (origin, command) = project.resolve_step(step);
+        let copy = &mut copies[(number % 3) as usize];
+        let outcome = copy.execute_command(project.rules(), &origin, &command, number);
+        match project.run_command(&origin, &command) {
+            Ok(entries) => {
+                let records: Vec<_> = entries.into_iter().map(|entry| entry.record).collect();
+                prop_assert_eq!(outcome.expect("memory took it"), records);
+            }
+            Err(refusal) => prop_assert!(
+                matches!(&outcome, Err(ExecuteError::Refused(same)) if same.to_string() == refusal.to_string()),
+                "memory: {refusal}, the copy: {outcome:?}"
+            ),
+        }
+        check_rows(copy, project.memory(), project.now())?;
+    }
+    for copy in &mut copies {
+        copy.catch_up().expect("the log can be reached");
+        check_rows(copy, project.memory(), project.now())?;
+        prop_assert_eq!(read_log(copy), project.log());
+        prop_assert_eq!(copy.find_wrong_scopes().expect("the store can be read"), Vec::<String>::new());
+        prop_assert!(copy.inspect_store().expect("it can be looked over").is_sound());
+    }
+    Ok(())
+}
+
+/// Opens a store as a copy of a log whose service fails now and then.
+fn join_log(place: &TempStore, log: &MemorySequencer, machine: u32) -> SqliteStore {
+    let mut calls = machine;
+    let faults = move || {
+        calls += 1;
+        [
+            None,
+            Some(SequencerFault::LostAcknowledgement),
+            Some(SequencerFault::RepeatedMessage),
+            Some(SequencerFault::LostMessage),
+        ][(calls % 7 % 4) as usize]
+    };
+    let mut store = place.create();
+    store.join_log().expect("it is empty");
+    store.attach_log(Box::new(log.with_faults(faults)), format!("machine-{machine}"));
+    store
 }

@@ -8,6 +8,7 @@ mod error;
 pub(crate) mod memory;
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use crate::bridge::{BridgeCaller, BridgeConversation};
 use crate::effects::outbox::PendingEffect;
@@ -38,6 +39,20 @@ pub enum DecisionScope {
     Edges,
     /// The counter that task ids come from.
     Ids,
+}
+
+impl fmt::Display for DecisionScope {
+    /// Writes the scope as the log of a fleet names it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Task(id) => write!(f, "task/{}", id.0),
+            Self::Session(name) => write!(f, "session/{name}"),
+            Self::PendingEffect(id) => write!(f, "effect/{id}"),
+            Self::Conversation(caller) => write!(f, "conversation/{}/{}", caller.agent, caller.conversation),
+            Self::Edges => f.write_str("edges"),
+            Self::Ids => f.write_str("ids"),
+        }
+    }
 }
 
 /// The present state, as point look-ups.

@@ -15,13 +15,15 @@ mod foreign_survey;
 mod inspect;
 mod queries;
 mod rebuild;
+mod replica;
 mod rows;
 mod salvage;
 mod schema;
+mod scopes;
 mod transaction;
 mod wal;
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -31,7 +33,7 @@ use rusqlite::{Connection, OpenFlags};
 use windlass_engine::{Command, CommandOrigin, EngineRules, EventRecord, Seq, StateView};
 
 use crate::error::WRITE_TIMEOUT_SECONDS;
-use crate::{AppendOutcome, EventFilter, ExecuteError, Store, StoreCommit, StoreError, failpoint};
+use crate::{AppendOutcome, EventFilter, ExecuteError, Store, StoreCommit, StoreError, decide_and_append, failpoint};
 
 pub use backup::rename_new;
 use connection::{open_connection, open_immutable_connection, random_wait_handler, store_file_length, wal_length};
@@ -89,6 +91,8 @@ pub struct SqliteStore {
     readers: Cell<u32>,
     /// The files as they were last seen, whatever their names are now.
     files: Cell<StoreFiles>,
+    /// The fleet's log, if the store is a copy of it and a caller has connected it.
+    log: Option<RefCell<replica::LogConnection>>,
 }
 
 /// The files of a store, as far as they exist.
@@ -313,7 +317,7 @@ impl SqliteStore {
         let is_log_long = Cell::new(false);
         let (commit_watch, readers) = (OnceCell::new(), Cell::new(0));
         let files = Cell::new(StoreFiles { store: FileIdentity::read_identity(path), ..StoreFiles::default() });
-        Self { connection, path: path.to_owned(), access, is_log_long, commit_watch, readers, files }
+        Self { connection, path: path.to_owned(), access, is_log_long, commit_watch, readers, files, log: None }
     }
 
     pub fn path(&self) -> &Path {
@@ -363,10 +367,16 @@ impl SqliteStore {
         let wrote = transaction.has_written();
         transaction.commit()?;
         if wrote {
-            self.files.set(self.unchanged_files().ok_or_else(|| self.replaced_error())?);
-            commit_watch::notify_waiters(&self.path);
+            self.finish_write()?;
         }
         Ok(result)
+    }
+
+    /// Checks that a commit went to the files that were opened, and notifies other processes of it.
+    fn finish_write(&self) -> Result<(), StoreError> {
+        self.files.set(self.unchanged_files().ok_or_else(|| self.replaced_error())?);
+        commit_watch::notify_waiters(&self.path);
+        Ok(())
     }
 
     /// Refuses writes to a read-only store.
@@ -470,6 +480,9 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn append_commit(&mut self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
+        if self.log.is_some() {
+            return self.publish_commit(commit);
+        }
         match self.run_transaction(|transaction| transaction.append_commit(commit)) {
             Err(StoreError::OutcomeUnknown { .. }) => Ok(AppendOutcome::Unknown),
             outcome => outcome,
@@ -481,7 +494,10 @@ impl Store for SqliteStore {
     }
 
     fn wait_for_events(&self, after: Seq, patience: Duration) -> Result<(), StoreError> {
-        commit_watch::wait_for_commit(self, after, patience)
+        match self.log {
+            Some(_) => self.wait_for_messages(after, patience),
+            None => commit_watch::wait_for_commit(self, after, patience),
+        }
     }
 
     fn open_view(&self) -> Result<Box<dyn StateView + '_>, StoreError> {
@@ -496,6 +512,10 @@ impl Store for SqliteStore {
         command: &Command,
         nonce: u128,
     ) -> Result<Vec<EventRecord>, ExecuteError> {
+        if self.log.is_some() {
+            self.catch_up()?;
+            return decide_and_append(self, rules, origin, command, nonce);
+        }
         self.run_transaction_until_known(|transaction| {
             match transaction.execute_command(rules, origin, command, nonce) {
                 Err(ExecuteError::Store(error)) => Err(error),

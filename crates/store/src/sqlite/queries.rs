@@ -92,6 +92,31 @@ pub(super) fn read_head(store: &SqliteStore) -> Result<Seq, StoreError> {
     })
 }
 
+/// Returns the link of the chain at an event.
+pub(super) fn read_chain_at(store: &SqliteStore, at: Seq) -> Result<Option<Digest>, StoreError> {
+    store.run_sql(|connection| {
+        let mut query = connection.prepare_cached("SELECT chain FROM events WHERE seq = ?")?;
+        query.query_row([to_signed(at.0)], |row| Ok(Digest(row.get(0)?))).optional()
+    })
+}
+
+/// Reads the stored bytes of the events after a position: at least one if there are any, and about `most_bytes`.
+pub(super) fn read_bodies(store: &SqliteStore, after: Seq, most_bytes: usize) -> Result<Vec<Vec<u8>>, StoreError> {
+    store.run_sql(|connection| {
+        let mut query = connection.prepare_cached("SELECT body FROM events WHERE seq > ? ORDER BY seq")?;
+        let mut rows = query.query([to_signed(after.0)])?;
+        let (mut bodies, mut size) = (Vec::new(), 0);
+        while size < most_bytes
+            && let Some(row) = rows.next()?
+        {
+            let body: Vec<u8> = row.get(0)?;
+            size += body.len();
+            bodies.push(body);
+        }
+        Ok(bodies)
+    })
+}
+
 /// Returns the positions of a commit, if it was appended before. They can only follow the position in its own id.
 pub(super) fn find_commit_positions(store: &SqliteStore, id: CommitId) -> Result<Vec<Seq>, StoreError> {
     store.run_sql(|connection| {

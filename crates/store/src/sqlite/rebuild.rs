@@ -11,6 +11,7 @@ use windlass_engine::{MemoryView, RowChange, Task};
 use super::SqliteStore;
 use super::rows::{self, to_signed};
 use super::schema::{INDEXES_SQL, PROJECTED_TABLES, PROJECTION_TABLES_SQL, run_in_transaction};
+use super::scopes::REPLICA_TABLES_SQL;
 use crate::StoreError;
 
 impl SqliteStore {
@@ -31,7 +32,9 @@ pub(super) fn rebuild_projections(store: &SqliteStore) -> Result<(), StoreError>
             connection.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
         }
         connection.execute_batch(DROP_TASK_INDEXES)?;
-        connection.execute_batch(&PROJECTION_TABLES_SQL.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))?;
+        for tables in [REPLICA_TABLES_SQL, PROJECTION_TABLES_SQL] {
+            connection.execute_batch(&tables.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))?;
+        }
         let mut rows = memory.into_rows().peekable();
         repair_tasks(connection, &mut rows)?;
         rows.try_for_each(|row| rows::apply_change(connection, &row))?;

@@ -1,14 +1,15 @@
 //! The projections as a view, and changes to them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::types::FromSql;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_engine::{
-    BridgeCaller, BridgeConversation, ConfigDigest, EdgeDirection, EdgeId, EffectId, PendingEffect, RowChange, Seq,
-    Session, SessionName, StateView, Task, TaskEdge, TaskId, TaskPriority, Timestamp, TypeName, ViewError, ViewResult,
+    BridgeCaller, BridgeConversation, ConfigDigest, DecisionScope, EdgeDirection, EdgeId, EffectId, PendingEffect,
+    RowChange, Seq, Session, SessionName, StateView, Task, TaskEdge, TaskId, TaskPriority, Timestamp, TypeName,
+    ViewError, ViewResult,
 };
 
 use super::{SqliteStore, queries};
@@ -218,6 +219,36 @@ impl StateView for StoreSnapshot<'_> {
         let found =
             self.query_one("SELECT 1 FROM configs WHERE digest = ?", [digest.to_string()], |row| row.get::<_, i64>(0));
         Ok(found?.is_some())
+    }
+}
+
+impl StoreSnapshot<'_> {
+    /// Returns the scope and the version of every row that has one.
+    pub(super) fn list_row_versions(&self) -> Result<BTreeMap<DecisionScope, u64>, StoreError> {
+        self.store.run_sql(|connection| {
+            let mut versions = BTreeMap::new();
+            let mut tasks = connection.prepare("SELECT row FROM tasks")?;
+            for task in tasks.query_map([], parse_row::<Task>)? {
+                let task = task?;
+                versions.insert(DecisionScope::Task(task.id), task.version.0);
+            }
+            let mut sessions = connection.prepare("SELECT row FROM sessions")?;
+            for session in sessions.query_map([], parse_row::<Session>)? {
+                let session = session?;
+                versions.insert(DecisionScope::Session(session.name), session.version.0);
+            }
+            let mut effects = connection.prepare("SELECT row FROM debts")?;
+            for effect in effects.query_map([], parse_row::<PendingEffect>)? {
+                let effect = effect?;
+                versions.insert(DecisionScope::PendingEffect(effect.id), effect.version.0);
+            }
+            let mut conversations = connection.prepare("SELECT row FROM conversations")?;
+            for conversation in conversations.query_map([], parse_row::<BridgeConversation>)? {
+                let conversation = conversation?;
+                versions.insert(DecisionScope::Conversation(conversation.caller), conversation.version.0);
+            }
+            Ok(versions)
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
+use super::scopes::REPLICA_TABLES_SQL;
 use super::{IfMissing, SqliteStore, StoreAccess, open_connection, rebuild};
 use crate::{StoreError, failpoint};
 
@@ -30,9 +31,13 @@ pub(super) struct StoreSchema {
 /// The third has rows of conversations. The fourth finds claimable tasks by their type. The fifth has other rows of tasks: they
 /// hold whose work lies in place. The sixth has other rows of sessions and tasks: they hold whether anything checked the work,
 /// why and until when an agent is left alone after a failure, and the last conversation about a task. The seventh finds tasks by
-/// their state and by their open change, and sessions by their start.
+/// their state and by their open change, and sessions by their start. The eighth has the tables of a copy of a fleet's log.
 pub(super) const CURRENT_SCHEMA: StoreSchema =
-    StoreSchema { number: 7, log_changes: &["", "", "", "", "", ""], log: LOG_TABLE_SQL };
+    StoreSchema { number: 8, log_changes: &["", "", "", "", "", "", ""], log: LOG_TABLE_SQL };
+
+/// The bit of the schema number that marks a copy of a fleet's log. A program that does not know fleets takes the number for a newer
+/// schema, and leaves the file alone.
+const REPLICA_FLAG: u32 = 1 << 16;
 
 /// The log. `previous` is the event before this one in the history of the same task, so that a history is read without
 /// an index; `nonce` distinguishes commits.
@@ -104,7 +109,22 @@ const PREALLOCATED_LOG_BYTES: u32 = 1200 * 1024;
 /// Returns the application id and the schema number in the file.
 fn read_version(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
-    Ok((number("application_id")?, number("user_version")?))
+    Ok((number("application_id")?, number("user_version")? & !REPLICA_FLAG))
+}
+
+/// Returns whether the file is a copy of a fleet's log.
+pub(super) fn read_replica_flag(store: &SqliteStore) -> Result<bool, StoreError> {
+    Ok(read_user_version(store)? & REPLICA_FLAG != 0)
+}
+
+/// Marks the file as a copy of a fleet's log, or as a store of its own.
+pub(super) fn write_replica_flag(store: &SqliteStore, is_replica: bool) -> Result<(), StoreError> {
+    let flag = if is_replica { REPLICA_FLAG } else { 0 };
+    store.run_sql(|connection| connection.pragma_update(None, "user_version", CURRENT_SCHEMA.number | flag))
+}
+
+fn read_user_version(store: &SqliteStore) -> Result<u32, StoreError> {
+    store.run_sql(|connection| connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0)))
 }
 
 /// Refuses a file that is neither a store of this schema nor one that can be migrated to it. Returns whether it is the former.
@@ -147,8 +167,10 @@ pub(super) fn check_schema(store: &SqliteStore, schema: &StoreSchema) -> Result<
 
 /// Refuses every object that this schema does not create exactly so: an object beside our tables may run when they are used.
 fn check_tables(store: &SqliteStore, schema: &StoreSchema) -> Result<(), StoreError> {
-    let mut expected: BTreeMap<String, String> =
-        [schema.log, PROJECTION_TABLES_SQL, INDEXES_SQL].into_iter().flat_map(split_statements).collect();
+    let mut expected: BTreeMap<String, String> = [schema.log, REPLICA_TABLES_SQL, PROJECTION_TABLES_SQL, INDEXES_SQL]
+        .into_iter()
+        .flat_map(split_statements)
+        .collect();
     for (name, kind, made) in read_schema_objects(store)? {
         match expected.remove(&name) {
             Some(wanted) if wanted == made => {}
@@ -202,12 +224,12 @@ fn normalize_statement(statement: &str) -> String {
         .fold(words.join(" "), |text, sign| text.replace(&format!(" {sign}"), sign).replace(&format!("{sign} "), sign))
 }
 
-/// Refuses a file that a newer program has migrated since it was opened.
-pub(super) fn check_not_newer(store: &SqliteStore, schema: &StoreSchema) -> Result<(), StoreError> {
-    let found: u32 = store
-        .run_sql(|connection| connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0)))?;
+/// Refuses a file that a newer program has migrated since it was opened. Returns whether it is a copy of a fleet's log.
+pub(super) fn check_not_newer(store: &SqliteStore, schema: &StoreSchema) -> Result<bool, StoreError> {
+    let version = read_user_version(store)?;
+    let found = version & !REPLICA_FLAG;
     if found <= schema.number {
-        return Ok(());
+        return Ok(version != found);
     }
     Err(StoreError::Newer { path: store.path.clone(), found, known: schema.number })
 }
@@ -240,6 +262,7 @@ fn create_tables(store: &mut SqliteStore, record: &mut dyn FnMut() -> io::Result
                 return Ok(());
             }
             connection.execute_batch(LOG_TABLE_SQL)?;
+            connection.execute_batch(REPLICA_TABLES_SQL)?;
             connection.execute_batch(PROJECTION_TABLES_SQL)?;
             connection.execute_batch(INDEXES_SQL)?;
             preallocate_log(connection)?;
@@ -324,8 +347,17 @@ mod tests {
 
     /// A hypothetical next schema, with one more column in the log.
     const NEXT: StoreSchema = StoreSchema {
-        number: 8,
-        log_changes: &["", "", "", "", "", "", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"],
+        number: 9,
+        log_changes: &[
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'",
+        ],
         log: "CREATE TABLE events (seq INTEGER PRIMARY KEY, type TEXT NOT NULL, previous INTEGER NOT NULL,
             nonce BLOB NOT NULL, body BLOB NOT NULL, digest BLOB NOT NULL, chain BLOB NOT NULL,
             noted TEXT NOT NULL DEFAULT 'nothing') STRICT;",
@@ -406,7 +438,7 @@ mod tests {
         // A second migration is not needed, and the older program is kept out.
         drop(opened(&path, &NEXT).unwrap());
         let refused = SqliteStore::open(&path, Lifetime::Command).err().unwrap();
-        assert!(matches!(refused, StoreError::Newer { found: 8, known: 7, .. }), "{refused}");
+        assert!(matches!(refused, StoreError::Newer { found: 9, known: 8, .. }), "{refused}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One write transaction: everything in it becomes durable together.
 
+use std::collections::HashMap;
 use std::io;
 
 use rusqlite::{ErrorCode, params};
@@ -9,9 +10,13 @@ use windlass_engine::{
 };
 
 use super::rows::{self, StoreSnapshot, to_signed};
-use super::{SqliteStore, queries, schema};
+use super::{SqliteStore, queries, schema, scopes};
 use crate::memory::find_moved_scope;
 use crate::{AppendOutcome, EventFilter, ExecuteError, StoreCommit, StoreError, failpoint};
+
+/// Appends an event. SQLite assigns the next position itself: so it need not check whether it is taken.
+const INSERT_EVENT_SQL: &str =
+    "INSERT INTO events (type, previous, nonce, body, digest, chain) VALUES (?, ?, ?, ?, ?, ?)";
 
 /// A write transaction. Rolled back when dropped, unless it was committed.
 pub struct StoreTransaction<'s> {
@@ -34,6 +39,18 @@ enum TransactionState {
 
 impl<'s> StoreTransaction<'s> {
     pub(super) fn begin(store: &'s SqliteStore) -> Result<Self, StoreError> {
+        let (transaction, is_replica) = Self::begin_any(store)?;
+        // A commit into a copy that no other machine has would be lost.
+        if is_replica { Err(StoreError::Replica(store.path().to_owned())) } else { Ok(transaction) }
+    }
+
+    /// Begins a transaction that folds messages into a copy of a fleet's log.
+    pub(super) fn begin_fold(store: &'s SqliteStore) -> Result<Self, StoreError> {
+        let (transaction, is_replica) = Self::begin_any(store)?;
+        if is_replica { Ok(transaction) } else { Err(StoreError::NoReplica(store.path().to_owned())) }
+    }
+
+    fn begin_any(store: &'s SqliteStore) -> Result<(Self, bool), StoreError> {
         store.run_sql(|connection| connection.prepare_cached("BEGIN IMMEDIATE")?.execute([]))?;
         let mut transaction = Self {
             store,
@@ -43,11 +60,11 @@ impl<'s> StoreTransaction<'s> {
             state: TransactionState::Open,
             tried_after: None,
         };
-        schema::check_not_newer(store, &schema::CURRENT_SCHEMA)?;
+        let is_replica = schema::check_not_newer(store, &schema::CURRENT_SCHEMA)?;
         if let Some((head, chain)) = queries::read_last_link(store)? {
             (transaction.head, transaction.chain, transaction.began_at) = (head, chain, head);
         }
-        Ok(transaction)
+        Ok((transaction, is_replica))
     }
 
     /// Returns the position of the last event so far.
@@ -132,10 +149,7 @@ impl<'s> StoreTransaction<'s> {
     ) -> Result<(), StoreError> {
         let (mut head, mut chain) = (self.head, self.chain);
         let written = self.store.run_sql(|connection| {
-            // SQLite assigns the next position itself: so it need not check whether it is taken.
-            let mut insert = connection.prepare_cached(
-                "INSERT INTO events (type, previous, nonce, body, digest, chain) VALUES (?, ?, ?, ?, ?, ?)",
-            )?;
+            let mut insert = connection.prepare_cached(INSERT_EVENT_SQL)?;
             let mut body = Vec::with_capacity(512);
             for (previous, envelope) in events {
                 encode_event_into(&mut body, envelope);
@@ -162,6 +176,46 @@ impl<'s> StoreTransaction<'s> {
             Err(_) => self.state = TransactionState::Torn,
         }
         written
+    }
+
+    /// Writes an event of a message, as the bytes that the message has.
+    pub(super) fn write_encoded(
+        &mut self,
+        previous: Seq,
+        envelope: &EventEnvelope,
+        body: &[u8],
+        nonce: u128,
+    ) -> Result<(), StoreError> {
+        let digest = Digest::of_bytes(body);
+        let chain = self.chain.chain_with(digest);
+        let kind = envelope.event.kind().name();
+        let given = self.store.run_sql(|connection| {
+            let values = params![kind, to_signed(previous.0), nonce.to_le_bytes(), body, digest.0, chain.0];
+            connection.prepare_cached(INSERT_EVENT_SQL)?.insert(values)
+        })?;
+        (self.head, self.chain) = (self.head.next(), chain);
+        if given == to_signed(self.head.0) {
+            return Ok(());
+        }
+        let what = format!("event {given} took the place of event {}", self.head);
+        Err(StoreError::Unsound { path: self.store.path().to_owned(), what })
+    }
+
+    /// Writes the changes of folded messages to the rows and to the versions of scopes, and the place of the last message.
+    pub(super) fn write_copy(
+        &mut self,
+        changes: &[RowChange],
+        moved: &HashMap<String, Option<u64>>,
+        sequence: u64,
+    ) -> Result<(), StoreError> {
+        self.store.run_sql(|connection| {
+            changes.iter().try_for_each(|change| rows::apply_change(connection, change))?;
+            moved.iter().try_for_each(|(scope, version)| match version {
+                Some(version) => scopes::put_version(connection, scope, *version),
+                None => scopes::remove_version(connection, scope),
+            })?;
+            scopes::write_cursor(connection, sequence)
+        })
     }
 
     pub(super) fn has_written(&self) -> bool {

@@ -1,27 +1,11 @@
-//! The backends under test, each behind the trait [`Backend`].
+//! The backends under test, each behind [`Backend`].
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use windlass_engine::{EventRecord, Seq, StateView};
-use windlass_store::{AppendOutcome, EventFilter, MemoryStore, SqliteStore, Store, StoreCommit, StoreError};
+use windlass_store::{MemorySequencer, MemoryStore, SequencerFault, SqliteStore};
 
+use crate::handles::{Backend, ContractStore, ReplicaHandle};
 use crate::support::TempStore;
-
-/// A log with several handles. Each handle stands for another process.
-pub trait Backend: Sync {
-    type Handle: Store + Send;
-
-    /// Creates a new, empty log.
-    fn new() -> Self;
-
-    fn open(&self) -> Self::Handle;
-
-    /// Drops the last handle, and opens the log again.
-    fn reopen(&self, last: Self::Handle) -> Self::Handle {
-        drop(last);
-        self.open()
-    }
-}
 
 /// SQLite in a file on the disk.
 pub struct SqliteBackend(TempStore);
@@ -70,23 +54,58 @@ impl Backend for DefaultExecuteBackend {
     }
 }
 
-/// A store that forwards only the required methods of [`Store`] and inherits the default ones.
-pub struct ContractStore<S>(pub S);
+/// Copies of one log behind a sequencer in memory. Each handle is another machine.
+pub struct ReplicaBackend {
+    sequencer: MemorySequencer,
+    machines: AtomicU32,
+    /// The faults of every handle.
+    faults: Option<fn(u32) -> Option<SequencerFault>>,
+}
 
-impl<S: Store> Store for ContractStore<S> {
-    fn append_commit(&mut self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
-        self.0.append_commit(commit)
+impl ReplicaBackend {
+    fn with_faults(faults: Option<fn(u32) -> Option<SequencerFault>>) -> Self {
+        Self { sequencer: MemorySequencer::default(), machines: AtomicU32::new(0), faults }
+    }
+}
+
+impl Backend for ReplicaBackend {
+    type Handle = ReplicaHandle;
+
+    fn new() -> Self {
+        Self::with_faults(None)
     }
 
-    fn read_events(&self, filter: &EventFilter, after: Seq, limit: usize) -> Result<Vec<EventRecord>, StoreError> {
-        self.0.read_events(filter, after, limit)
+    fn open(&self) -> ReplicaHandle {
+        let machine = self.machines.fetch_add(1, Ordering::Relaxed);
+        let mut calls = machine;
+        let sequencer = match self.faults {
+            Some(choose) => self.sequencer.with_faults(move || {
+                calls += 1;
+                choose(calls)
+            }),
+            None => self.sequencer.clone(),
+        };
+        ReplicaHandle::join_log(sequencer, machine)
+    }
+}
+
+/// Copies of one log whose service loses, delays and repeats messages.
+pub struct FaultyReplicaBackend(ReplicaBackend);
+
+impl Backend for FaultyReplicaBackend {
+    type Handle = ReplicaHandle;
+
+    fn new() -> Self {
+        Self(ReplicaBackend::with_faults(Some(|call| match call % 11 {
+            2 => Some(SequencerFault::LostAcknowledgement),
+            5 => Some(SequencerFault::LostMessage),
+            7 => Some(SequencerFault::RepeatedMessage),
+            9 => Some(SequencerFault::DelayedMessage),
+            _ => None,
+        })))
     }
 
-    fn wait_for_events(&self, after: Seq, patience: Duration) -> Result<(), StoreError> {
-        self.0.wait_for_events(after, patience)
-    }
-
-    fn open_view(&self) -> Result<Box<dyn StateView + '_>, StoreError> {
-        self.0.open_view()
+    fn open(&self) -> ReplicaHandle {
+        self.0.open()
     }
 }

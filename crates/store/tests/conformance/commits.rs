@@ -8,7 +8,7 @@ use windlass_engine::{
 };
 use windlass_store::{AppendOutcome, ExecuteError, Store, StoreCommit};
 
-use crate::backends::{Backend, ContractStore};
+use crate::handles::{Backend, ContractStore};
 use crate::support::{
     claim_task, command_origin, commit_command, complete_task, create_dependent_task, create_task, engine_rules,
     fill_store, finish_turn, holder_origin, next_nonce, read_log, rename_task, start_session, start_task,

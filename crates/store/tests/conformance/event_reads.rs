@@ -4,9 +4,9 @@ use serde_json::json;
 use windlass_engine::{
     AgentUsage, Command, CommandOrigin, EventRecord, EventType, NewSession, Seq, SessionEndKind, SessionName, TaskId,
 };
-use windlass_store::{EventFilter, Store, StoreCommit};
+use windlass_store::{EventFilter, SqliteStore, Store, StoreCommit};
 
-use crate::backends::{Backend, SqliteBackend};
+use crate::handles::Backend;
 use crate::support::{
     command_origin, commit_command, complete_task, create_dependent_task, create_task, engine_rules, fill_store,
     finish_turn, next_nonce, read_log, rename_task, run_id, start_session,
@@ -106,9 +106,7 @@ pub fn filters_pick_by_type_task_and_session<B: Backend>() {
 }
 
 /// Backward reads return the newest events first, page by page, for every filter.
-pub fn back_is_forth_reversed() {
-    let backend = SqliteBackend::new();
-    let mut store = backend.open();
+pub fn back_is_forth_reversed(mut store: SqliteStore) {
     let sessions = two_sessions(&mut store);
     for (types, session) in TYPE_FILTERS.into_iter().flat_map(|types| sessions.iter().map(move |name| (types, name))) {
         for task in [None, Some(TaskId(2))] {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use windlass_engine::Seq;
 use windlass_store::{EventFilter, Store};
 
-use crate::backends::Backend;
+use crate::handles::Backend;
 use crate::support::{command_origin, commit_command, complete_task, create_task, engine_rules, next_nonce};
 
 /// A timeout that is longer than any test.

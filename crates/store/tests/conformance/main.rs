@@ -1,57 +1,32 @@
 //! The contract of every backend, as tests.
 //!
-//! To add a backend, implement [`Backend`] and add a module with [`conformance!`]. The tests are independent of the backend.
+//! To add a backend, implement [`Backend`](handles::Backend) and add a module with [`conformance!`]. The tests are independent of the backend.
 //! `default_execute` is SQLite without its own `execute_command`, so that the tests cover both implementations of this method.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+#[macro_use]
+mod suite;
 
 mod backends;
 mod commits;
 mod event_reads;
 mod event_wait;
+mod handles;
 mod races;
 #[path = "../support/mod.rs"]
 mod support;
 
-macro_rules! tests {
-    ($backend:ty: $($test:ident in $module:ident;)+) => {
-        $(#[test] fn $test() { crate::$module::$test::<$backend>(); })+
-    };
-}
-
-/// Defines all conformance tests for one backend.
-macro_rules! conformance {
-    ($backend:ty) => {
-        tests! { $backend:
-            a_commit_is_all_or_nothing in commits;
-            acknowledged_is_visible_to_others_and_after_reopening in commits;
-            the_same_commit_never_counts_twice in commits;
-            a_moved_scope_is_a_conflict in commits;
-            another_task_is_no_conflict in commits;
-            a_conflict_leaves_nothing_and_can_be_decided_anew in commits;
-            a_refused_command_writes_nothing in commits;
-            execute_is_decide_and_append in commits;
-            positions_grow in event_reads;
-            pages_add_up_to_the_whole in event_reads;
-            filters_pick_by_type_task_and_session in event_reads;
-            causes_are_positions_in_the_log in event_reads;
-            sessions_and_hooks_are_in_the_history_of_their_task in event_reads;
-            a_view_stays_as_it_is in event_reads;
-            one_handle_may_look_twice_at_once in event_reads;
-            what_is_there_is_not_waited_for in event_wait;
-            patience_ends in event_wait;
-            a_waiter_is_woken_by_an_append_and_by_nothing_else in event_wait;
-            many_writers_lose_and_double_nothing in races;
-        }
-    };
-}
-
 mod sqlite {
-    conformance!(crate::backends::SqliteBackend);
+    use crate::backends::SqliteBackend;
+    use crate::handles::Backend as _;
+
+    conformance!(SqliteBackend);
 
     #[test]
     fn back_is_forth_reversed() {
-        crate::event_reads::back_is_forth_reversed();
+        let backend = SqliteBackend::new();
+        crate::event_reads::back_is_forth_reversed(backend.open());
     }
 }
 
@@ -61,4 +36,12 @@ mod memory {
 
 mod default_execute {
     conformance!(crate::backends::DefaultExecuteBackend);
+}
+
+mod replica {
+    conformance!(crate::backends::ReplicaBackend);
+}
+
+mod replica_with_faults {
+    conformance!(crate::backends::FaultyReplicaBackend);
 }

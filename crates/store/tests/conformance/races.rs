@@ -6,7 +6,7 @@ use std::thread;
 use windlass_engine::{Event, MemoryView, Refusal, StateView, TaskId};
 use windlass_store::{ExecuteError, Store};
 
-use crate::backends::Backend;
+use crate::handles::Backend;
 use crate::support::{
     claim_task, command_origin, commit_command, complete_task, create_dependent_task, create_task, engine_rules,
     holder_origin, next_nonce, read_log,

@@ -1,0 +1,73 @@
+//! The versions of scopes, and the cursor of a copy of a fleet's log. Both are empty in a store of its own.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use windlass_engine::{DecisionScope, RowChange};
+
+use super::rows::to_signed;
+
+/// The tables of a copy. `copied_to` has one row: the place in the order up to which messages are folded.
+pub(super) const REPLICA_TABLES_SQL: &str = "
+    CREATE TABLE scopes (scope TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE copied_to (sequence INTEGER NOT NULL) STRICT;
+";
+
+/// The scope of [`DecisionScope::Edges`].
+pub(super) const SCOPE_OF_EDGES: &str = "edges";
+/// The scope of [`DecisionScope::Ids`].
+pub(super) const SCOPE_OF_IDS: &str = "ids";
+
+/// Returns the scope that a change of a row concerns.
+pub(super) fn scope_of_change(change: &RowChange) -> Option<DecisionScope> {
+    Some(match change {
+        RowChange::PutTask(task) => DecisionScope::Task(task.id),
+        RowChange::PutSession(session) => DecisionScope::Session(session.name.clone()),
+        RowChange::PutEffect(effect) => DecisionScope::PendingEffect(effect.id),
+        RowChange::DropEffect(id) => DecisionScope::PendingEffect(*id),
+        RowChange::PutConversation(row) => DecisionScope::Conversation(row.caller.clone()),
+        RowChange::DropConversation(caller) => DecisionScope::Conversation(caller.clone()),
+        RowChange::PutEdge(_) | RowChange::DropEdge(_) => DecisionScope::Edges,
+        RowChange::PutConfig { .. } => return None,
+    })
+}
+
+/// Returns the version of a scope. One that never moved, or that is gone, has version 0.
+pub(super) fn find_version(connection: &Connection, scope: &str) -> rusqlite::Result<u64> {
+    let mut query = connection.prepare_cached("SELECT version FROM scopes WHERE scope = ?")?;
+    let found = query.query_row([scope], |row| row.get::<_, i64>(0)).optional()?;
+    Ok(found.map_or(0, i64::unsigned_abs))
+}
+
+pub(super) fn put_version(connection: &Connection, scope: &str, version: u64) -> rusqlite::Result<()> {
+    let mut put = connection.prepare_cached("INSERT OR REPLACE INTO scopes (scope, version) VALUES (?, ?)")?;
+    put.execute(params![scope, to_signed(version)]).map(drop)
+}
+
+pub(super) fn remove_version(connection: &Connection, scope: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM scopes WHERE scope = ?")?.execute([scope]).map(drop)
+}
+
+pub(super) fn list_versions(connection: &Connection) -> rusqlite::Result<BTreeMap<String, u64>> {
+    let mut query = connection.prepare("SELECT scope, version FROM scopes")?;
+    query.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))?.collect()
+}
+
+/// Returns the place up to which messages are folded; none in a store of its own.
+pub(super) fn read_cursor(connection: &Connection) -> rusqlite::Result<Option<u64>> {
+    let mut query = connection.prepare_cached("SELECT sequence FROM copied_to")?;
+    Ok(query.query_row([], |row| row.get::<_, i64>(0)).optional()?.map(i64::unsigned_abs))
+}
+
+pub(super) fn write_cursor(connection: &Connection, sequence: u64) -> rusqlite::Result<()> {
+    let sequence = to_signed(sequence);
+    if connection.prepare_cached("UPDATE copied_to SET sequence = ?")?.execute([sequence])? == 0 {
+        connection.execute("INSERT INTO copied_to (sequence) VALUES (?)", [sequence])?;
+    }
+    Ok(())
+}
+
+/// Forgets the versions and the cursor.
+pub(super) fn clear_tables(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch("DELETE FROM scopes; DELETE FROM copied_to;")
+}

@@ -1,0 +1,141 @@
+//! Stores that are copies of a fleet's log: how they join and leave it, and what stops them.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod support;
+
+use windlass_engine::Seq;
+use windlass_store::{ExecuteError, MemorySequencer, SequencerFault, SqliteStore, Store, StoreError};
+
+use support::{TempStore, command_origin, commit_command, create_task, engine_rules, fill_store, next_nonce, read_log};
+
+/// Opens a store as a copy of a log.
+fn join_log(place: &TempStore, log: &MemorySequencer) -> SqliteStore {
+    let mut store = place.create();
+    store.join_log().unwrap();
+    store.attach_log(Box::new(log.clone()), "mill".to_owned());
+    store.catch_up().unwrap();
+    store
+}
+
+/// Returns the digests and the links of the chain.
+fn read_chain(place: &TempStore) -> Vec<(i64, Vec<u8>, Vec<u8>)> {
+    let connection = place.open_connection();
+    let mut query = connection.prepare("SELECT seq, digest, chain FROM events ORDER BY seq").unwrap();
+    let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+fn try_task(store: &mut SqliteStore, goal: &str) -> Result<Vec<windlass_engine::EventRecord>, ExecuteError> {
+    store.execute_command(&engine_rules(), &command_origin(), &create_task(goal), next_nonce())
+}
+
+#[test]
+fn log_keeps_positions_and_digests_from_store_to_fleet_and_back() {
+    let (first_place, second_place) = (TempStore::new(), TempStore::new());
+    let log = MemorySequencer::default();
+    let mut first = first_place.create();
+    fill_store(&mut first, 30);
+    let before = read_chain(&first_place);
+    first.attach_log(Box::new(log.clone()), "mill".to_owned());
+    let mut published = Seq::START;
+    first.publish_log(|head| published = head).unwrap();
+    assert_eq!(published, first.head().unwrap());
+    let mut second = join_log(&second_place, &log);
+    assert_eq!(read_log(&second), read_log(&first));
+    commit_command(&mut second, &create_task("of the second"));
+    commit_command(&mut first, &create_task("of the first"));
+    second.catch_up().unwrap();
+    for store in [&first, &second] {
+        assert_eq!(store.find_wrong_scopes().unwrap(), [""; 0]);
+        assert!(store.inspect_store().unwrap().is_sound());
+    }
+    let chain = read_chain(&first_place);
+    assert_eq!(chain, read_chain(&second_place));
+    assert_eq!(chain[..before.len()], before);
+
+    second.leave_log().unwrap();
+    assert!(!second.is_replica().unwrap());
+    commit_command(&mut second, &create_task("alone"));
+    assert_eq!(read_chain(&second_place)[..chain.len()], chain);
+    assert_eq!(log.list_bodies().len(), 3, "the upload and two commits");
+}
+
+#[test]
+fn commit_into_copy_without_connection_is_refused() {
+    let place = TempStore::new();
+    drop(join_log(&place, &MemorySequencer::default()));
+    let mut store = place.open();
+    let refused = try_task(&mut store, "alone").unwrap_err();
+    assert!(matches!(refused, ExecuteError::Store(StoreError::Replica(_))), "{refused}");
+    assert_eq!(store.head().unwrap(), Seq::START);
+}
+
+#[test]
+fn store_with_events_cannot_join_a_log() {
+    let place = TempStore::new();
+    let mut store = place.create();
+    commit_command(&mut store, &create_task("own"));
+    let refused = store.join_log().unwrap_err();
+    assert!(matches!(refused, StoreError::HasOwnLog(_)), "{refused}");
+    assert!(!store.is_replica().unwrap());
+}
+
+#[test]
+fn copy_whose_chain_differs_from_log_stops() {
+    let (place, other_place) = (TempStore::new(), TempStore::new());
+    let mut store = join_log(&place, &MemorySequencer::default());
+    commit_command(&mut store, &create_task("one"));
+    // Another log is behind the same address.
+    let other_log = MemorySequencer::default();
+    let mut other = join_log(&other_place, &other_log);
+    commit_command(&mut other, &create_task("two"));
+    commit_command(&mut other, &create_task("three"));
+    store.attach_log(Box::new(other_log), "mill".to_owned());
+    let refused = try_task(&mut store, "four").unwrap_err();
+    assert!(matches!(refused, ExecuteError::Store(StoreError::Forked { .. })), "{refused}");
+    assert_eq!(store.head().unwrap(), Seq(2));
+}
+
+#[test]
+fn message_of_newer_format_stops_copy_before_it() {
+    let (place, other_place) = (TempStore::new(), TempStore::new());
+    let mut log = MemorySequencer::default();
+    let mut other = join_log(&other_place, &log);
+    commit_command(&mut other, &create_task("one"));
+    windlass_store::Sequencer::publish(&mut log, br#"{"v":2}"#).unwrap();
+    let mut store = place.create();
+    store.join_log().unwrap();
+    store.attach_log(Box::new(log), "mill".to_owned());
+    let refused = store.catch_up().unwrap_err();
+    assert!(matches!(refused, StoreError::TooOld(_)), "{refused}");
+    assert_eq!((store.head().unwrap(), store.replica_cursor().unwrap()), (Seq(2), Some(1)));
+}
+
+#[test]
+fn processes_of_one_machine_share_its_copy() {
+    let place = TempStore::new();
+    let log = MemorySequencer::default();
+    let mut first = join_log(&place, &log);
+    let mut second = place.open();
+    second.attach_log(Box::new(log.clone()), "mill".to_owned());
+    for round in 0..5 {
+        commit_command(&mut first, &create_task(&format!("first {round}")));
+        commit_command(&mut second, &create_task(&format!("second {round}")));
+    }
+    assert_eq!(first.catch_up().unwrap(), 0);
+    assert_eq!((read_log(&first).len(), log.list_bodies().len()), (20, 10));
+    assert_eq!(read_log(&first), read_log(&second));
+}
+
+#[test]
+fn unreachable_log_refuses_commit_and_keeps_reads() {
+    let place = TempStore::new();
+    let log = MemorySequencer::default();
+    let mut store = join_log(&place, &log);
+    commit_command(&mut store, &create_task("one"));
+    store.attach_log(Box::new(log.with_faults(|| Some(SequencerFault::Unreachable))), "mill".to_owned());
+    let refused = try_task(&mut store, "two").unwrap_err();
+    assert!(matches!(refused, ExecuteError::Store(StoreError::Unreachable(_))), "{refused}");
+    assert_eq!(read_log(&store).len(), 2);
+}
