@@ -1,4 +1,4 @@
-//! Retention of records: output of agents and hooks that was too long for memory, and their input.
+//! Retention of records: output of agents and hooks that was too long for memory, output of passed checks, and input of hooks.
 //!
 //! Invariants:
 //! - Only regular files below the directory are removed, and empty directories below it; no link is followed.

@@ -14,3 +14,10 @@ pub enum TextTone {
     Bad,
     Name,
 }
+
+impl TextTone {
+    /// Returns whether a person should look at what has this tone: it is a failure, or something that blocks.
+    pub fn needs_attention(self) -> bool {
+        matches!(self, Self::Warning | Self::Bad)
+    }
+}

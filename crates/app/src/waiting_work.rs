@@ -29,7 +29,7 @@ pub fn find_last_ended_session(snapshot: &StoreSnapshot<'_>) -> Result<Option<Se
     Ok(newest.into_iter().filter(Session::is_over).max_by_key(|session| session.ended_at))
 }
 
-/// Lists the tasks that wait for a person, oldest first: at most so many, and it examines at most `MAX_EXAMINED_TASKS` that are stopped.
+/// Lists at most `most` tasks that wait for a person, oldest first. Examines at most `MAX_EXAMINED_TASKS` stopped tasks.
 pub fn list_waiting_tasks(snapshot: &StoreSnapshot<'_>, most: usize) -> Result<Vec<Task>, Failure> {
     let (mut waiting, mut examined, mut failed) = (Vec::new(), 0, None);
     let filter = TaskFilter { states: vec![TaskState::Blocked, TaskState::Failed], ..TaskFilter::default() };

@@ -5,7 +5,7 @@ use windlass_hooks::clean_output;
 use crate::support::hook_project::{COMPLETING_AGENT, create_hook_project};
 use crate::support::terminal_session::TerminalSession;
 use crate::support::{CommandOutput, TestWorld, WINDLASS};
-use crate::test_run::RUN;
+use crate::test_run::{RUN, create_agent_project};
 
 const SECRET: &str = "hunter2-abc-XYZ";
 /// The same as `grep --color=always` would show it.
@@ -133,4 +133,14 @@ fn names_of_protected_files_are_masked() {
     let again = run_with_secret(&world, &[RUN, &["--fresh"]].concat());
     assert_eq!(again.code, 0, "it was there when the session began: {again}");
     check_no_secret(&world, &format!("{ran}{again}"));
+}
+
+#[test]
+fn recorded_output_hides_secret_that_spans_both_streams() {
+    let config = "secrets: [TOKEN]\nhooks: {stop: [{name: tests, command: 'echo red; echo valve >&2'}]}";
+    let world = create_agent_project(config, "echo '<promise>COMPLETE</promise>'");
+    assert_eq!(world.run_with_variable(("TOKEN", "red\nvalve"), RUN).code, 0);
+    let record = world.events_of_type("hook_finished")[0]["data"]["record"].as_str().unwrap().to_owned();
+    let output = std::fs::read_to_string(world.path(".windlass/runs").join(record)).unwrap();
+    assert_eq!(output, "[secret TOKEN]");
 }

@@ -301,6 +301,30 @@ fn change_names_remote_that_merge_pushes_to() {
 }
 
 #[test]
+fn merge_with_plain_git_can_be_recorded() {
+    let repo = GitProject::with_remote("hooks: {before_submit: [create_pr]}\n");
+    repo.set_agent("echo b > b.txt").add_task("First");
+    assert_eq!(repo.run_ready_tasks().code, 0);
+    let page = ServedPage::new(&repo.world, &[]);
+    let token = ServedPage::create_token(&repo.world, "manage");
+    let read_state = || {
+        let details = page.get("/api/changes/T1", &token).json();
+        let [can_merge, has_landed, remote] =
+            ["canMerge", "hasLanded", "mergeRemote"].map(|field| details[field].clone());
+        [details["change"]["state"].clone(), can_merge, has_landed, remote]
+    };
+    assert_eq!(read_state(), [json!("open"), json!(true), json!(false), json!("origin")]);
+    let branch = page.get("/api/changes/T1", &token).json()["change"]["branch"].as_str().unwrap().to_owned();
+    repo.git(&["merge", "-q", &branch]);
+    repo.git(&["push", "-q", "origin", "main"]);
+    assert_eq!(read_state(), [json!("merged"), json!(true), json!(true), Value::Null]);
+    assert!(repo.events_of_type("change_merged").is_empty());
+    let recorded = page.post("/api/changes/T1/merge", &token, &json!({}));
+    assert_eq!((recorded.status, repo.events_of_type("change_merged").len()), (200, 1), "{}", recorded.text);
+    assert_eq!(read_state(), [json!("merged"), json!(false), json!(false), Value::Null]);
+}
+
+#[test]
 fn stacked_change_cannot_be_merged_before_the_one_below() {
     let repo = GitProject::new("hooks: {before_submit: [create_pr]}\n");
     repo.set_agent("f=$(git branch --show-current | tr / -)\necho b > $f").add_task("First");

@@ -68,6 +68,33 @@ fn question_has_output_of_every_hook_that_blocks_and_message_of_agent() {
 }
 
 #[test]
+fn question_of_task_has_reason_and_message_of_agent() {
+    let world = create_project_with_two_blocks();
+    let (task, now) = (read_view(&world, "/api/tasks/T1"), read_view(&world, "/api/now"));
+    let (question, item) = (&task["question"], &now["waiting"][0]);
+    assert_eq!((&question["reason"], &question["message"]), (&item["reason"], &item["message"]), "{task}");
+    assert_eq!(question["messageSeq"], world.events_of_type("turn_finished")[0]["seq"]);
+    assert!(task["facts"].as_array().unwrap().iter().all(|fact| fact["text"] != item["reason"]), "{task}");
+    let timeline = read_view(&world, &format!("/api/sessions/{SESSION_NAME}"));
+    assert_eq!(timeline["question"], Value::Null, "the session has ended");
+}
+
+#[test]
+fn question_of_session_has_reason_and_message_of_agent() {
+    let config = "limits: {max_hook_retries: 0}\non_retry_limit: ask\n\
+                  hooks: {stop: [{name: tests, command: 'echo red >&2; exit 2'}]}\n";
+    let world = create_agent_project(config, "echo 'Mended.'; echo '<promise>COMPLETE</promise>'");
+    assert_eq!(world.run(RUN).code, 4);
+    let timeline = read_view(&world, &format!("/api/sessions/{SESSION_NAME}"));
+    let (question, turn) = (&timeline["question"], &items_of(&timeline, "turn")[0]);
+    assert_eq!(question["message"], "Mended.\n<promise>COMPLETE</promise>", "{timeline}");
+    assert_eq!(question["messageSeq"], turn["seq"]);
+    assert_eq!(question["reason"], read_view(&world, "/api/now")["waiting"][0]["reason"]);
+    assert_eq!(items_of(&timeline, "hook")[0]["needsAttention"], true);
+    assert_eq!(turn["needsAttention"], false);
+}
+
+#[test]
 fn killed_run_is_shown_as_dead_with_command_that_resumes_it() {
     let mut waiting = PausedRun::new("");
     let task = |world: &TestWorld| read_view(world, "/api/tasks")["tasks"][0].clone();

@@ -652,6 +652,21 @@ fn output_of_passed_check_is_recorded_without_secrets() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "3 passed, [secret TOKEN]\nslow");
     let logs = world.run_ok(&["session", "logs", SESSION_NAME]);
     assert!(logs.contains(&format!("ok, output in {}", path.display())) && !logs.contains("3 passed"), "{logs}");
+    let find_run = || {
+        let lines = world.json_lines(&["session", "logs", SESSION_NAME]);
+        lines.into_iter().find(|line| line["type"] == "hook_finished").unwrap()
+    };
+    assert_eq!(find_run()["text"], "3 passed, [secret TOKEN]\nslow");
+    // A link could lead out of the directory.
+    fs::remove_file(&path).unwrap();
+    for is_linked in [false, true] {
+        if is_linked {
+            std::os::unix::fs::symlink("/etc/hostname", &path).unwrap();
+        }
+        let logs = world.run_ok(&["session", "logs", SESSION_NAME]);
+        assert!(logs.contains("tests: ok\n") && !logs.contains("output in"), "{logs}");
+        assert_eq!(find_run()["text"], serde_json::Value::Null);
+    }
     // A check that prints nothing leaves no file.
     let silent = create_agent_project("hooks: {stop: [{command: 'true'}]}", "echo '<promise>COMPLETE</promise>'");
     assert_eq!(silent.run(RUN).code, 0);

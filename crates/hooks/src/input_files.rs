@@ -1,6 +1,6 @@
-//! The files of a hook's run: its payload, and free text that is too long for a variable.
+//! The files of a hook's run: its payload, free text that is too long for a variable, and output that is recorded.
 //!
-//! Invariant: the files are gone when the run is over.
+//! Invariant: the files with input are gone when the run is over. A file with output stays until retention removes it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};

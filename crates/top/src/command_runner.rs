@@ -26,8 +26,11 @@ pub fn run_store_command(opened: &mut OpenedProject, command: &StoreCommand) -> 
             cancel_session(opened, &session, reason.clone())?.to_string()
         }
         StoreCommand::MergeChange { task } => {
-            merge_change(opened, parse_task(task)?, MergeChecks::Run)?;
-            format!("merged the change of {task}")
+            let report = merge_change(opened, parse_task(task)?, MergeChecks::Run)?;
+            match report.proof.is_some_and(|proof| !proof.was_merged) {
+                true => format!("merged the change of {task}"),
+                false => format!("recorded that the change of {task} is merged"),
+            }
         }
     })
 }

@@ -239,9 +239,9 @@ impl LiveText {
     }
 }
 
-/// A dialog for which a page is loaded.
+/// A dialog that opens when its page has loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoadedDialog {
+pub enum PendingDialog {
     Answer,
     Merge,
 }
@@ -265,7 +265,7 @@ pub struct TopModel {
     pub live: LiveText,
     pub has_help: bool,
     /// The dialog that opens when the page has loaded.
-    pub opens_dialog: Option<LoadedDialog>,
+    pub pending_dialog: Option<PendingDialog>,
     /// The session whose output is followed.
     pub followed: Option<String>,
 }
@@ -285,7 +285,7 @@ impl TopModel {
             notices: Vec::new(),
             live: LiveText::default(),
             has_help: false,
-            opens_dialog: None,
+            pending_dialog: None,
             followed: None,
         }
     }
@@ -313,7 +313,7 @@ impl TopModel {
         let can_close = self.pages.len() > 1;
         if can_close {
             self.pages.pop();
-            self.opens_dialog = None;
+            self.pending_dialog = None;
         }
         can_close
     }

@@ -2,8 +2,8 @@
 
 use windlass_app::answer_choice::AnswerChoice;
 use windlass_app::views::{
-    ChangeDetails, ChangeSummary, LogPage, NowView, SessionPage, SessionTimeline, TaskDetails, TaskGraphView, TaskPage,
-    WhyView,
+    ChangeDetails, ChangeSummary, LogPage, NowView, OpenQuestion, SessionPage, SessionTimeline, TaskDetails,
+    TaskGraphView, TaskPage, WhyView,
 };
 
 /// A screen of the tab bar.
@@ -88,11 +88,9 @@ pub enum ViewData {
     Task {
         details: Box<TaskDetails>,
         graph: TaskGraphView,
-        /// The last message of the agent, while the task waits for an answer.
-        message: Option<String>,
     },
     Sessions(SessionPage),
-    Session(SessionTimeline),
+    Session(Box<SessionTimeline>),
     Why(WhyView),
     /// Nothing to load.
     Empty,
@@ -117,6 +115,8 @@ pub struct RowSubject {
     /// The last message of the agent before the question.
     pub message: Option<String>,
     pub can_merge: bool,
+    /// The base that has the change already, so that a merge only records it.
+    pub landed_base: Option<String>,
     /// What a merge pushes, in a sentence; absent where a view does not tell.
     pub merge_push: Option<String>,
     /// The session has ended.
@@ -124,6 +124,17 @@ pub struct RowSubject {
 }
 
 impl RowSubject {
+    /// Takes the words of a question, if there is one.
+    #[must_use]
+    pub fn with_question(mut self, question: Option<&OpenQuestion>) -> Self {
+        let Some(OpenQuestion { reason, message, .. }) = question else { return self };
+        if !reason.is_empty() {
+            self.question.clone_from(reason);
+        }
+        self.message.clone_from(message);
+        self
+    }
+
     /// Returns the subject's name for an answer: the session that asks, or the task.
     pub fn answer_name(&self) -> Option<&str> {
         self.task.as_deref().or(self.session.as_deref())

@@ -31,6 +31,13 @@ pub enum RowTarget {
     Text(usize),
 }
 
+impl RowTarget {
+    /// Returns whether Enter opens or folds something.
+    pub fn has_action(&self) -> bool {
+        !matches!(self, Self::Text(_))
+    }
+}
+
 /// A part of a row with one tone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowPiece {

@@ -21,16 +21,12 @@ pub fn load_view(opened: &OpenedProject, query: &ViewQuery) -> Result<ViewData, 
         ScreenPage::Task(id) => {
             let id = parse_task(id)?;
             let (details, graph) = (views::load_task_details(opened, id)?, views::load_task_graph(opened, Some(id))?);
-            let question = match details.answers.is_empty() {
-                true => None,
-                false => views::find_waiting_item(opened, &details.task.id)?,
-            };
-            ViewData::Task { details: Box::new(details), graph, message: question.and_then(|item| item.message) }
+            ViewData::Task { details: Box::new(details), graph }
         }
         ScreenPage::Sessions => ViewData::Sessions(views::list_session_summaries(opened, MAX_SESSIONS)?),
         ScreenPage::Session(name) => {
             let session = opened.find_referenced_session(name)?;
-            ViewData::Session(views::build_session_timeline(opened, &session)?)
+            ViewData::Session(Box::new(views::build_session_timeline(opened, &session)?))
         }
         ScreenPage::Why(Some(name)) => ViewData::Why(views::build_why_view(opened, name)?),
         ScreenPage::Why(None) => ViewData::Empty,

@@ -37,43 +37,79 @@ pub fn summarize_pipeline_event(event: &Event) -> Option<String> {
     })
 }
 
+/// The label of a fact about a task's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PipelineFactLabel {
+    Branch,
+    StandsOn,
+    Worktree,
+    Former,
+    Change,
+    Next,
+    Rejected,
+    Resumes,
+    Finding,
+}
+
+impl PipelineFactLabel {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Branch => "branch",
+            Self::StandsOn => "stands on",
+            Self::Worktree => "worktree",
+            Self::Former => "former",
+            Self::Change => "change",
+            Self::Next => "next",
+            Self::Rejected => "rejected",
+            Self::Resumes => "resumes",
+            Self::Finding => "finding",
+        }
+    }
+}
+
 /// Lists the branch of a task's work, its change and the findings of others in labelled lines, with the command that a person types
 /// next.
 pub fn list_pipeline_details(task: &Task, next: Option<String>) -> Vec<(&'static str, String)> {
+    list_pipeline_facts(task, next).into_iter().map(|(label, text)| (label.name(), text)).collect()
+}
+
+/// Lists the lines of [`list_pipeline_details`] by their labels.
+pub fn list_pipeline_facts(task: &Task, next: Option<String>) -> Vec<(PipelineFactLabel, String)> {
     let mut lines = Vec::new();
     let merged = task.change.as_ref().and_then(|change| change.merged.as_ref());
     if let Some(workspace) = &task.workspace {
-        lines.push(("branch", format!("{} from {}", workspace.branch, workspace.base)));
+        lines.push((PipelineFactLabel::Branch, format!("{} from {}", workspace.branch, workspace.base)));
         if let Some(below) = list_stacked_tasks(workspace) {
-            lines.push(("stands on", below));
+            lines.push((PipelineFactLabel::StandsOn, below));
         }
         let is_reported = task.report.is_some() && task.state == TaskState::Completed;
         if merged.is_none() && !is_reported {
-            lines.push(("worktree", format!(".windlass/worktrees/{}", workspace.name)));
+            lines.push((PipelineFactLabel::Worktree, format!(".windlass/worktrees/{}", workspace.name)));
         }
     }
     // The last former branch comes first, because the present branch continues from it.
     for (place, former) in task.former_workspaces.iter().enumerate().rev() {
         let from = task.taken.as_ref().filter(|_| place + 1 == task.former_workspaces.len());
         let from = from.map(|taken| format!(", taken from session `{}` (epoch {})", taken.from, taken.epoch));
-        lines.push(("former", format!("{}{}", former.branch, from.unwrap_or_default())));
+        lines.push((PipelineFactLabel::Former, format!("{}{}", former.branch, from.unwrap_or_default())));
     }
     if let Some(change) = &task.change {
         let stands = merged.map_or_else(|| "open".to_owned(), |commit| format!("merged as {commit}"));
-        lines.push(("change", format!("{}, {stands}", format_change_location(&change.at))));
+        lines.push((PipelineFactLabel::Change, format!("{}, {stands}", format_change_location(&change.at))));
     }
-    lines.extend(next.map(|next| ("next", next)));
+    lines.extend(next.map(|next| (PipelineFactLabel::Next, next)));
     if task.rejections > 0 {
         lines.push((
-            "rejected",
+            PipelineFactLabel::Rejected,
             if task.rejections == 1 { "once".to_owned() } else { format!("{} times", task.rejections) },
         ));
     }
     if let Some(stalled) = &task.stalled {
         let gate = stalled.gate.hook_point();
-        lines.push(("resumes", format!("at {gate}; no agent works on it again")));
+        lines.push((PipelineFactLabel::Resumes, format!("at {gate}; no agent works on it again")));
     }
-    lines.extend(list_findings(task).map(|finding| ("finding", format!("{}: {}", finding.source, finding.text))));
+    let describe = |finding: &GateFinding| format!("{}: {}", finding.source, finding.text);
+    lines.extend(list_findings(task).map(|finding| (PipelineFactLabel::Finding, describe(finding))));
     lines
 }
 

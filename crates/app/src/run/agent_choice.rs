@@ -12,6 +12,7 @@ use windlass_hooks::ShellCommand;
 use windlass_process::find_missing_program;
 use windlass_store::SqliteStore;
 
+use super::ended_lease::find_next_ended_lease;
 use super::run_target::RunTarget;
 use super::session_choice::SessionChoice;
 use crate::context::OpenedProject;
@@ -80,7 +81,7 @@ pub fn explain_no_task_for_agent(
     workspace_mode: WorkspaceMode,
 ) -> Result<Option<String>, Failure> {
     let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
-    if snapshot.next_expired_lease(environment::current_timestamp(), None).map_err(hints::view_failure)?.is_some() {
+    if find_next_ended_lease(&snapshot, None)?.is_some() {
         return Ok(None);
     }
     match types.next_task_for(&snapshot, Some(agent), &[], workspace_mode) {

@@ -14,6 +14,7 @@ mod changed_files;
 mod cleanup;
 mod conflict;
 mod dependencies;
+mod ended_lease;
 mod recorded_config;
 mod remaining_tasks;
 mod run_plan;

@@ -7,13 +7,14 @@ use windlass_engine::{Digest, Seq, Session, SessionName, StateView, Task, TaskHo
 use windlass_store::{EventFilter, SqliteStore, Store};
 
 use super::conflict::check_conflict;
+use super::ended_lease::find_next_ended_lease;
 use super::run_target::{RunRequest, RunTarget};
 use super::session_tally::SessionTally;
 use super::task_check::check_task_workable;
 use crate::caller::CallerContext;
 use crate::context::OpenedProject;
 use crate::resume_command::ResumeCommand;
-use crate::{Failure, FailureCode, environment, hints};
+use crate::{Failure, FailureCode, hints};
 
 /// The longest part of a session's name that comes from the goal, in characters.
 const MAX_SLUG_LENGTH: usize = 32;
@@ -172,8 +173,7 @@ fn find_last_task_of_goal(
 pub fn has_ready_task(store: &SqliteStore) -> Result<bool, Failure> {
     let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
     let claimable = snapshot.next_claimable(None).map_err(hints::view_failure)?.is_some();
-    Ok(claimable
-        || snapshot.next_expired_lease(environment::current_timestamp(), None).map_err(hints::view_failure)?.is_some())
+    Ok(claimable || find_next_ended_lease(&snapshot, None)?.is_some())
 }
 
 fn choose_resumed_session(

@@ -7,6 +7,7 @@ use windlass_engine::TaskId;
 use windlass_process::RunControl;
 use windlass_store::EventFilter;
 
+use super::question::OpenQuestion;
 use super::{LabelledText, excerpt};
 use crate::Failure;
 use crate::answer_choice::AnswerChoice;
@@ -14,7 +15,8 @@ use crate::changes::{
     ChangeContents, ChangeRecord, ChangeState, find_merge_remote, list_open_changes, mark_landed_changes, with_git,
 };
 use crate::context::OpenedProject;
-use crate::event_text::{describe_run_outcome, pipeline};
+use crate::event_text::describe_run_outcome;
+use crate::event_text::pipeline::{self, PipelineFactLabel};
 use crate::hook_runs::{RunCauses, find_newest_runs, read_last_recorded_lines};
 use crate::next_step::can_merge_change;
 use crate::runner_settings::build_secret_mask;
@@ -32,8 +34,6 @@ const MAX_OUTPUT_LINES: usize = 400;
 const MAX_RECORDED_LINES: usize = 100;
 /// The most characters of a line.
 const MAX_LINE_LENGTH: usize = 4000;
-/// The labels of the facts about a task's work that a change has in fields of their own.
-const FACTS_IN_FIELDS: [&str; 3] = ["branch", "change", "finding"];
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -109,6 +109,8 @@ pub struct CheckResult {
     pub gate: String,
     pub outcome: String,
     pub tone: TextTone,
+    /// Whether a person should look at it: it did not pass.
+    pub needs_attention: bool,
     pub message: Option<String>,
     /// Its feedback, or else the last lines of its recorded output.
     pub output: Vec<String>,
@@ -129,11 +131,16 @@ pub struct ChangeDetails {
     pub findings: Vec<LabelledText>,
     /// Further facts about the work.
     pub facts: Vec<LabelledText>,
+    /// Whether a person can merge the change now, or record its merge.
     pub can_merge: bool,
-    /// The remote that a merge pushes to; none if it moves a local branch.
+    /// Whether git shows the change in its base, although the log has no merge of it. A merge then only records it.
+    pub has_landed: bool,
+    /// The remote that a merge pushes to; none if it moves a local branch, if the forge merges, or if it is only recorded.
     pub merge_remote: Option<String>,
     /// The answers that a person can give now.
     pub answers: Vec<AnswerChoice>,
+    /// The question that these answers are for.
+    pub question: Option<OpenQuestion>,
 }
 
 /// Lists the changes of which the log knows no merge, newest first. Those that git shows in their bases count as merged.
@@ -182,21 +189,30 @@ pub fn load_change_details(opened: &OpenedProject, id: TaskId) -> Result<ChangeD
     };
     let task = &change.task;
     let findings = pipeline::list_findings(task);
-    let mut facts = pipeline::list_pipeline_details(task, None);
-    facts.retain(|(label, _)| !FACTS_IN_FIELDS.contains(label));
-    let can_merge = change.change_state() == ChangeState::Open && can_merge_change(opened, task)?;
+    let facts = pipeline::list_pipeline_facts(task, None).into_iter().filter(|(label, _)| !has_own_field(*label));
+    let state = change.change_state();
+    let has_landed = state == ChangeState::Merged && change.change.merged.is_none();
+    let can_merge = (state == ChangeState::Open || has_landed) && can_merge_change(opened, task)?;
+    let is_pushed = can_merge && !has_landed && change.change.at.url.is_none();
     Ok(ChangeDetails {
         can_merge,
-        merge_remote: if can_merge { find_merge_remote(opened, &change) } else { None },
+        has_landed,
+        merge_remote: if is_pushed { find_merge_remote(opened, &change) } else { None },
         checks: list_checks(opened, id)?,
         findings: findings.map(|finding| LabelledText::new(&finding.source, finding.text.clone())).collect(),
-        facts: facts.into_iter().map(|(label, text)| LabelledText::new(label, text)).collect(),
+        facts: facts.map(|(label, text)| LabelledText::new(label.name(), text)).collect(),
         answers: AnswerChoice::list_for_task(task),
+        question: OpenQuestion::load_for_task(opened, task)?,
         change: change_summary(&change),
         file_diffs,
         is_cut,
         diff_problem,
     })
+}
+
+/// Returns whether the view of a change has these facts in a field of its own.
+fn has_own_field(label: PipelineFactLabel) -> bool {
+    matches!(label, PipelineFactLabel::Branch | PipelineFactLabel::Change | PipelineFactLabel::Finding)
 }
 
 /// Lists the last run of each gate hook for a task, oldest first.
@@ -216,6 +232,7 @@ fn list_checks(opened: &OpenedProject, id: TaskId) -> Result<Vec<CheckResult>, F
             gate: effect.point.to_string(),
             outcome: outcome.to_owned(),
             tone,
+            needs_attention: tone.needs_attention(),
             message: run.message.clone(),
             output: lines.take(MAX_OUTPUT_LINES).map(str::to_owned).collect(),
             seq: run.at.0,

@@ -63,7 +63,7 @@ pub struct CostReport {
     pub budgets: BudgetReport,
     /// Whether older events of the period were left out.
     pub is_cut: bool,
-    /// The types of events after which usage, durations and budgets may be different.
+    /// The types of events after which the report may be different.
     #[schemars(with = "Vec<EventTypeName>")]
     pub source_events: Vec<&'static str>,
 }
@@ -72,8 +72,7 @@ pub struct CostReport {
 pub fn build_cost_report(opened: &OpenedProject, days: u16) -> Result<CostReport, Failure> {
     let now = environment::current_timestamp();
     let (since, days) = time_format::list_last_days(now, days.clamp(1, 366));
-    let changes = EventType::ALL.iter().copied().filter(|kind| TaskTransition::for_event_type(*kind).is_some());
-    let types = usage_events().chain([EventType::TaskCreated]).chain(changes).collect();
+    let types = report_events().collect();
     let days = days.into_iter().map(|day| (day, UsageTotals::default())).collect();
     let mut builder = CostBuilder { days, ..CostBuilder::default() };
     let start = find_position_before(opened, since)?;
@@ -89,6 +88,12 @@ pub fn build_cost_report(opened: &OpenedProject, days: u16) -> Result<CostReport
 /// Returns the events that end a turn or report usage.
 fn usage_events() -> impl Iterator<Item = EventType> {
     TURN_END_EVENTS.into_iter().chain([EventType::HookFinished])
+}
+
+/// Returns the events that a report reads: those with usage, and those that set the state of a task.
+fn report_events() -> impl Iterator<Item = EventType> {
+    let changes = EventType::ALL.iter().copied().filter(|kind| TaskTransition::for_event_type(*kind).is_some());
+    usage_events().chain([EventType::TaskCreated]).chain(changes)
 }
 
 /// The usage since a moment, counted up to a position of the log.
@@ -247,7 +252,7 @@ impl CostBuilder {
                 .collect(),
             budgets: load_budget_report(opened)?,
             is_cut,
-            source_events: usage_events().chain(SESSION_BOUNDS).map(EventType::name).collect(),
+            source_events: report_events().chain(SESSION_BOUNDS).map(EventType::name).collect(),
         })
     }
 }
@@ -345,6 +350,19 @@ mod tests {
         check_count(&log, 5000, 1);
         log.finish_turn(6000);
         check_count(&log, 5000, 2);
+    }
+
+    /// A front end loads a report again only after an event of these types.
+    #[test]
+    fn source_events_are_all_that_report_depends_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = TestLog::start_session(directory.path(), 1000);
+        let report = build_cost_report(&log.0, 1).unwrap();
+        let of_states = ["task_created", "task_blocked", "task_unblocked", "task_completed", "task_reopened"];
+        for name in of_states.into_iter().chain(["turn_finished", "hook_finished", "session_started"]) {
+            assert!(report.source_events.contains(&name), "{name}: {:?}", report.source_events);
+        }
+        assert!(!report.source_events.contains(&"note_added"), "{:?}", report.source_events);
     }
 
     #[test]

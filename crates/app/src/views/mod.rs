@@ -17,6 +17,7 @@ mod engine_names;
 mod hooks;
 mod log;
 mod now;
+mod question;
 mod session;
 mod task;
 mod timeline;
@@ -36,6 +37,7 @@ pub use engine_names::{EventTypeName, TaskStateName};
 pub use hooks::{HookPage, HookSummary, load_hook_page};
 pub use log::{LogEntry, LogPage, LogQuery, read_log_event, read_log_page};
 pub use now::{NowView, StateCount, WaitingItem, WaitingKind, build_now_view, find_waiting_item};
+pub use question::OpenQuestion;
 pub use session::{SessionPage, SessionSummary, list_session_summaries};
 pub use task::{
     TaskDetails, TaskGraphEdge, TaskGraphView, TaskNote, TaskPage, TaskQuery, TaskSummary, list_task_summaries,
@@ -44,8 +46,6 @@ pub use task::{
 pub use timeline::{SessionTimeline, TimelineGroup, TimelineItem, TimelineItemKind, build_session_timeline};
 pub use usage::UsageTotals;
 pub use why::{WhyFactView, WhyView, build_why_view};
-
-pub use crate::why::WhyCause;
 
 /// A text with a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

@@ -3,14 +3,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_engine::{
-    Event, EventRecord, EventType, HookOutcome, NextAction, Session, SessionName, StateView, Task, TaskId, TaskState,
+    EventRecord, EventType, HookOutcome, NextAction, Session, SessionName, StateView, Task, TaskId, TaskState,
     Timestamp,
 };
-use windlass_store::EventFilter;
 
 use super::change::change_tone;
 use super::engine_names::TaskStateName;
-use super::excerpt;
+use super::question::{OpenQuestion, find_stop_event, read_newest_task_events};
 use super::session::{SessionSummary, read_session_events_back};
 use super::task::TaskSummary;
 use super::usage::UsageTotals;
@@ -28,12 +27,8 @@ use crate::{Failure, environment, hints, time_format, trust, unreadable_files};
 const MAX_ITEMS: usize = 50;
 const MAX_NEXT_TASKS: usize = 10;
 const MAX_EVIDENCE_LINES: usize = 60;
-/// The most characters of an agent's message.
-const MAX_MESSAGE_LENGTH: usize = 10_000;
 /// The most events of a session or a task that are searched for evidence.
 const MAX_EVIDENCE_EVENTS: usize = 500;
-/// The events with a message of the agent.
-const TURN_EVENTS: [EventType; 2] = [EventType::TurnFinished, EventType::DeliveryFinished];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -188,15 +183,10 @@ fn change_item(opened: &OpenedProject, id: TaskId) -> Result<Option<WaitingItem>
 
 fn session_item(opened: &OpenedProject, session: &Session) -> Result<WaitingItem, Failure> {
     let asks = session.next_action() == NextAction::Answer;
-    let reason = match asks {
-        true => session.describe_block_state(),
-        false => "the session has left its work to a person".to_owned(),
-    };
+    let OpenQuestion { reason, message, .. } = OpenQuestion::load_for_session(opened, session)?;
     let mut records = read_session_events_back(opened, session, &RUN_EVENTS, MAX_EVIDENCE_EVENTS)?;
     records.reverse();
     let evidence = read_block_evidence(opened, &records)?;
-    let last_turn = session.last_turn.map(|at| opened.store.read_event(at)).transpose();
-    let last_turn = last_turn.map_err(hints::store_failure)?.flatten();
     let asked = read_session_events_back(opened, session, &[EventType::GateDecided, EventType::SessionEnded], 1)?;
     let since = asked.first().map(|record| record.envelope.timestamp);
     let title = match (&session.goal, session.task) {
@@ -212,7 +202,7 @@ fn session_item(opened: &OpenedProject, session: &Session) -> Result<WaitingItem
         title,
         reason,
         since: since.map_or(0, Timestamp::millis),
-        message: last_turn.as_ref().and_then(find_agent_message),
+        message,
         evidence,
         answers: if asks { AnswerChoice::list_for_gate() } else { Vec::new() },
         can_merge: false,
@@ -221,7 +211,9 @@ fn session_item(opened: &OpenedProject, session: &Session) -> Result<WaitingItem
 
 fn task_item(opened: &OpenedProject, task: &Task) -> Result<WaitingItem, Failure> {
     let kind = if task.state == TaskState::Failed { WaitingKind::FailedTask } else { WaitingKind::BlockedTask };
-    let reason = task.blocked.as_ref().map(|blocked| blocked.reason.clone()).or_else(|| task.reason.clone());
+    let stop = find_stop_event(opened, task)?;
+    let since = stop.as_ref().map_or(task.updated_at, |record| record.envelope.timestamp);
+    let OpenQuestion { reason, message, .. } = OpenQuestion::load_after_stop(opened, task, stop.as_ref())?;
     let mut evidence: Vec<String> = task
         .findings
         .iter()
@@ -232,34 +224,19 @@ fn task_item(opened: &OpenedProject, task: &Task) -> Result<WaitingItem, Failure
         evidence =
             read_block_evidence(opened, &read_newest_task_events(opened, task, &RUN_EVENTS, MAX_EVIDENCE_EVENTS)?)?;
     }
-    let stopped = read_newest_task_events(opened, task, &[EventType::TaskBlocked, EventType::TaskFailed], 1)?;
-    let since = stopped.last().map_or(task.updated_at, |record| record.envelope.timestamp);
-    // A task that a person has blocked waits for no reply to its agent.
-    let by_session = stopped.last().is_some_and(|record| record.envelope.session.is_some());
-    let turns = if by_session { read_newest_task_events(opened, task, &TURN_EVENTS, 1)? } else { Vec::new() };
     Ok(WaitingItem {
         kind,
         tone: state_tone(task.state),
         task: Some(task.id.to_string()),
         session: None,
         title: task.goal.clone(),
-        reason: reason.unwrap_or_default(),
+        reason,
         since: since.millis(),
-        message: turns.last().and_then(find_agent_message),
+        message,
         evidence,
         answers: AnswerChoice::list_for_task(task),
         can_merge: can_merge_change(opened, task)?,
     })
-}
-
-/// Returns the message of an agent at the end of a turn.
-fn find_agent_message(record: &EventRecord) -> Option<String> {
-    let output = match &record.envelope.event {
-        Event::TurnFinished(finished) => &finished.output,
-        Event::DeliveryFinished(finished) => &finished.output,
-        _ => return None,
-    };
-    Some(excerpt(output.trim(), MAX_MESSAGE_LENGTH)).filter(|said| !said.is_empty())
 }
 
 /// Returns the feedback of the hooks that blocked last, from events that are sorted oldest first. Of several hooks, each is named.
@@ -276,19 +253,6 @@ fn read_block_evidence(opened: &OpenedProject, records: &[EventRecord]) -> Resul
         name.into_iter().chain(said.map(str::to_owned))
     });
     Ok(lines.take(MAX_EVIDENCE_LINES).collect())
-}
-
-/// Reads the newest events of some types of a task, oldest first.
-fn read_newest_task_events(
-    opened: &OpenedProject,
-    task: &Task,
-    types: &[EventType],
-    most: usize,
-) -> Result<Vec<EventRecord>, Failure> {
-    let filter = EventFilter { types: types.to_vec(), task: Some(task.id), ..EventFilter::default() };
-    let mut found = opened.store.read_events_back(&filter, None, most).map_err(hints::store_failure)?;
-    found.reverse();
-    Ok(found)
 }
 
 fn list_warnings(opened: &OpenedProject) -> Vec<String> {

@@ -8,6 +8,7 @@ use windlass_engine::{Event, EventType, StateView, Task, TaskId, TaskState, Task
 use windlass_store::{EventFilter, StoreSnapshot, TaskFilter};
 
 use super::engine_names::TaskStateName;
+use super::question::OpenQuestion;
 use super::session::SessionSummary;
 use super::{LabelledText, excerpt};
 use crate::answer_choice::AnswerChoice;
@@ -151,9 +152,13 @@ pub struct TaskDetails {
     pub notes: Vec<TaskNote>,
     /// The answers that a person can give now.
     pub answers: Vec<AnswerChoice>,
-    /// Whether the engine accepts these commands of a person without an override.
+    /// The question that these answers are for. Its reason is no fact.
+    pub question: Option<OpenQuestion>,
+    /// Whether a person can edit the task.
     pub can_edit: bool,
+    /// Whether a person can block the task without an override.
     pub can_block: bool,
+    /// Whether a person can reopen the task without an override.
     pub can_reopen: bool,
     pub next_command: Option<String>,
 }
@@ -165,10 +170,12 @@ pub fn load_task_details(opened: &OpenedProject, id: TaskId) -> Result<TaskDetai
     let mut summary = TaskSummary::from_task(&task);
     summary.mark_if_deserted(opened, &snapshot)?;
     let now = environment::current_timestamp();
+    let question = OpenQuestion::load_for_task(opened, &task)?;
+    let is_fact = |reason: &String| question.as_ref().is_none_or(|question| question.reason != *reason);
     let mut facts = Vec::new();
     let mut add = |label: &str, text: Option<String>| facts.extend(text.map(|text| LabelledText::new(label, text)));
-    add("blocked", task.blocked.as_ref().map(|blocked| blocked.reason.clone()));
-    add("reason", task.reason.clone());
+    add("blocked", task.blocked.as_ref().map(|blocked| blocked.reason.clone()).filter(is_fact));
+    add("reason", task.reason.clone().filter(is_fact));
     add("result", task.result.clone());
     add("held by", task.lease.as_ref().map(|lease| time_format::describe_lease_holder(lease, now)));
     add("deliverables", Some(task.deliverables.join(", ")).filter(|all| !all.is_empty()));
@@ -188,6 +195,7 @@ pub fn load_task_details(opened: &OpenedProject, id: TaskId) -> Result<TaskDetai
         sessions: list_task_sessions(opened, &snapshot, id)?,
         notes: read_notes(opened, id)?,
         answers: AnswerChoice::list_for_task(&task),
+        question,
         can_edit: task.state != TaskState::Deleted,
         can_block: accepts_transition(&task, EventType::TaskBlocked),
         can_reopen: accepts_transition(&task, EventType::TaskReopened),

@@ -11,6 +11,7 @@ use windlass_store::EventFilter;
 
 use super::engine_names::EventTypeName;
 use super::excerpt;
+use super::question::OpenQuestion;
 use super::session::SessionSummary;
 use crate::answer_choice::AnswerChoice;
 use crate::context::OpenedProject;
@@ -57,6 +58,8 @@ pub struct TimelineItem {
     pub kind: TimelineItemKind,
     pub title: String,
     pub tone: TextTone,
+    /// Whether a person should look at it: it is a failure, or something that blocks or waits.
+    pub needs_attention: bool,
     pub started_at: i64,
     /// The end; for a wait, the time of the next try, which may lie in the future.
     pub ended_at: Option<i64>,
@@ -89,6 +92,8 @@ pub struct SessionTimeline {
     pub pending_feedback: Vec<String>,
     /// The answers that a person can give now.
     pub answers: Vec<AnswerChoice>,
+    /// The question that these answers are for.
+    pub question: Option<OpenQuestion>,
     /// Whether older events were left out.
     pub is_cut: bool,
 }
@@ -120,6 +125,7 @@ pub fn build_session_timeline(opened: &OpenedProject, session: &Session) -> Resu
     let asks = session.next_action() == NextAction::Answer;
     Ok(SessionTimeline {
         answers: if asks { AnswerChoice::list_for_gate() } else { Vec::new() },
+        question: asks.then(|| OpenQuestion::load_for_session(opened, session)).transpose()?,
         groups: builder.finish_groups(summary.is_running, environment::current_timestamp()),
         session: summary,
         pending_feedback: pending.map(|at| read_feedback_text(opened, at)).collect::<Result<_, _>>()?,
@@ -312,9 +318,11 @@ impl TimelineBuilder {
 
     /// Returns the groups. The last one of a running session has no end, and a wait is pending until its time.
     fn finish_groups(mut self, is_running: bool, now: Timestamp) -> Vec<TimelineGroup> {
-        let waits = self.groups.iter_mut().flat_map(|group| &mut group.items);
-        for wait in waits.filter(|item| item.kind == TimelineItemKind::Wait) {
-            wait.is_pending = is_running && wait.ended_at.is_some_and(|until| until > now.millis());
+        for item in self.groups.iter_mut().flat_map(|group| &mut group.items) {
+            item.needs_attention = item.tone.needs_attention();
+            if item.kind == TimelineItemKind::Wait {
+                item.is_pending = is_running && item.ended_at.is_some_and(|until| until > now.millis());
+            }
         }
         if let Some(last) = self.groups.last_mut().filter(|_| is_running) {
             last.ended_at = None;
@@ -378,6 +386,8 @@ fn build_item(fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
         kind,
         title,
         tone,
+        // The tone may still change.
+        needs_attention: false,
         started_at: run.and_then(|run| run.started).map_or(at, |started| started.millis()),
         ended_at: if is_pending { None } else { ended_at },
         is_pending,
@@ -391,8 +401,8 @@ fn build_item(fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
 #[cfg(test)]
 mod tests {
     use windlass_engine::{
-        AgentUsage, EventEnvelope, EventMetadata, EventSubject, MessageAuthor, Seq, SessionEndKind, SessionTerms,
-        TurnPurpose, payload,
+        AgentUsage, EffectId, EventEnvelope, EventMetadata, EventSubject, HookOutcome, MessageAuthor, Seq,
+        SessionEndKind, SessionTerms, TurnPurpose, payload,
     };
 
     use super::*;
@@ -502,6 +512,40 @@ mod tests {
         for (events, is_deserted, title) in cases {
             assert_eq!(find_title(events, is_deserted).as_deref(), Some(title));
         }
+    }
+
+    #[test]
+    fn item_needs_attention_if_it_blocks_or_interrupts() {
+        let finished = |outcome: HookOutcome| -> Event {
+            let hook = "tests".to_owned();
+            let effect = EffectId { seq: Seq(1), index: 0 };
+            payload::HookFinished {
+                effect,
+                hook,
+                outcome,
+                message: None,
+                feedback: None,
+                duration_ms: None,
+                record: None,
+                actions: vec![],
+                context: Default::default(),
+                approved: None,
+                used: AgentUsage::default(),
+                head: None,
+                unstarted: false,
+                results: vec![],
+            }
+            .into()
+        };
+        let mut builder = TimelineBuilder::default();
+        let hooks = [HookOutcome::Success, HookOutcome::Block, HookOutcome::Failure].map(finished);
+        for (seq, event) in (1..).zip([started()].into_iter().chain(hooks)) {
+            builder.add_fact(&build_fact(seq, event));
+        }
+        builder.end_deserted_turn(None);
+        let groups = builder.finish_groups(false, Timestamp::from_millis(0));
+        let marks: Vec<bool> = groups[0].items.iter().map(|item| item.needs_attention).collect();
+        assert_eq!(marks, [true, false, true, true]);
     }
 
     #[test]

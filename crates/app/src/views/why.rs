@@ -42,6 +42,8 @@ pub struct WhyView {
     pub about: Vec<LabelledText>,
     /// The event that set the state, then its causes, back to a command.
     pub causes: Vec<WhyCause>,
+    /// Whether more causes were left out.
+    pub has_more_causes: bool,
     /// Oldest first.
     pub facts: Vec<WhyFactView>,
     /// How many older facts were left out.
@@ -62,6 +64,7 @@ pub fn build_why_view(opened: &OpenedProject, name: &str) -> Result<WhyView, Fai
         tone,
         about: about.map(|(label, text)| LabelledText::new(label, text)).collect(),
         causes: report.causes,
+        has_more_causes: report.has_more_causes,
         facts: report.facts.iter().skip(omitted).map(fact_view).collect(),
         omitted,
         next_command: report.next,

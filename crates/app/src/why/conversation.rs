@@ -49,6 +49,7 @@ pub fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Res
         state: state.unwrap_or((TextTone::Plain, "nothing was answered yet".to_owned())),
         about,
         causes: Vec::new(),
+        has_more_causes: false,
         details: Vec::new(),
         facts: build_facts(opened, records)?,
         next: None,

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::fact::WhyFact;
 use crate::tone::TextTone;
 
-/// An event that led to the state of the subject.
+/// An event that led to the state of the subject of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WhyCause {
     pub seq: u64,
-    /// The type of the event, and its sentence.
+    /// The task of the event unless it is the subject, the type of the event, and its sentence.
     pub text: String,
 }
 
@@ -23,6 +23,8 @@ pub struct WhyReport {
     pub about: Vec<(&'static str, String)>,
     /// The event that set the state, then its causes, back to a command.
     pub causes: Vec<WhyCause>,
+    /// Whether more causes were left out.
+    pub has_more_causes: bool,
     /// The lines that follow the causes.
     pub details: Vec<(&'static str, String)>,
     /// Oldest first.
@@ -35,7 +37,8 @@ impl WhyReport {
     /// Lists the labelled lines about the subject, with its causes.
     pub fn list_lines(&self) -> Vec<(&'static str, String)> {
         let causes = self.causes.iter().map(|cause| ("because", format!("{} {}", cause.seq, cause.text)));
-        self.about.iter().cloned().chain(causes).chain(self.details.iter().cloned()).collect()
+        let more = self.has_more_causes.then(|| ("more causes", "`windlass events` shows everything".to_owned()));
+        self.about.iter().cloned().chain(causes).chain(more).chain(self.details.iter().cloned()).collect()
     }
 
     /// Returns the whole report as JSON.
@@ -50,5 +53,27 @@ impl WhyReport {
             "facts": self.facts.iter().map(WhyFact::to_json).collect::<Vec<_>>(),
             "next": self.next,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn note_about_more_causes_follows_causes() {
+        let report = WhyReport {
+            kind: "task",
+            name: "T1".to_owned(),
+            state: (TextTone::Good, "ready".to_owned()),
+            about: vec![("goal", "Mend the pump".to_owned())],
+            causes: vec![WhyCause { seq: 7, text: "task_ready".to_owned() }],
+            has_more_causes: true,
+            details: vec![("waits for", "T2".to_owned())],
+            facts: Vec::new(),
+            next: None,
+        };
+        let labels: Vec<&str> = report.list_lines().iter().map(|(label, _)| *label).collect();
+        assert_eq!(labels, ["goal", "because", "more causes", "waits for"]);
     }
 }

@@ -167,10 +167,9 @@ fn report_task(opened: &OpenedProject, id: TaskId) -> Result<WhyReport, Failure>
     about.extend(task.result.as_ref().map(|result| ("result", result.clone())));
     about.extend(task.lease.as_ref().map(|lease| ("held by", time_format::describe_lease_holder(lease, now))));
     let facts = build_facts(opened, records)?;
-    let (causes, has_more) = trace_causes(opened, id, &facts)?;
-    let more = has_more.then(|| ("more causes", "`windlass events` shows everything".to_owned()));
-    let mut details: Vec<(&str, String)> = more.into_iter().collect();
-    details.extend(list_open_dependencies(opened, &task)?.into_iter().map(|open| ("waits for", open)));
+    let (causes, has_more_causes) = trace_causes(opened, id, &facts)?;
+    let waits = list_open_dependencies(opened, &task)?.into_iter().map(|open| ("waits for", open));
+    let mut details: Vec<(&str, String)> = waits.collect();
     details.extend(event_text::pipeline::list_pipeline_details(&task, None));
     details.extend(task.claim.as_ref().map(|claim| ("claimed done", format!("in {}", claim.run))));
     details.extend(drive_details::collect_drive_details(opened, &task, now)?);
@@ -184,6 +183,7 @@ fn report_task(opened: &OpenedProject, id: TaskId) -> Result<WhyReport, Failure>
         state: (event_text::state_tone(task.state), task.state.to_string()),
         about,
         causes,
+        has_more_causes,
         details,
         facts,
         next: find_next_command(find_next_step(opened, id)?),
@@ -295,6 +295,7 @@ fn report_session(opened: &OpenedProject, name: &SessionName) -> Result<WhyRepor
         state: (tone, state),
         about: about.chain(note).collect(),
         causes: Vec::new(),
+        has_more_causes: false,
         details: Vec::new(),
         next: find_next_command(seen.list_next_steps(opened)?),
         facts: build_facts(opened, records)?,
@@ -369,5 +370,6 @@ fn report_judge(
     let mut about = vec![("task", format!("{} ({})  {}", task.id, task.state, task.goal)), ("decided", decisions)];
     about.extend(note);
     let (state, next) = ((tone, state.to_owned()), find_next_command(find_next_step(opened, task.id)?));
-    Ok(WhyReport { kind, name, state, about, causes: Vec::new(), details: Vec::new(), facts, next })
+    let (causes, details) = (Vec::new(), Vec::new());
+    Ok(WhyReport { kind, name, state, about, causes, has_more_causes: false, details, facts, next })
 }

@@ -329,6 +329,8 @@ impl EffectRunner<'_> {
         if output.trim().is_empty() {
             return None;
         }
+        // A value of several lines may begin in one stream and end in the other.
+        let output = self.settings.mask.mask_text(&output);
         self.record_name(&files.write_output(output.as_bytes()).ok()?)
     }
 

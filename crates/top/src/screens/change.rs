@@ -32,16 +32,17 @@ fn describe_change(change: &ChangeSummary) -> String {
     format!("{} → {} · {commits} · {files}{url}", change.branch, change.base)
 }
 
-/// Describes what a merge pushes. On a forge, the forge merges.
+/// Describes what a merge pushes.
 fn describe_merge_push(details: &ChangeDetails) -> Option<String> {
-    let remote = details.merge_remote.as_ref().filter(|_| details.can_merge && details.change.url.is_none())?;
+    let remote = details.merge_remote.as_ref()?;
     Some(format!("Windlass then pushes {} to {remote}.", details.change.base))
 }
 
 pub fn add_detail_rows(list: &mut RowList, details: &ChangeDetails, context: RowContext<'_>) {
     let change = &details.change;
     let head = ScreenRow::default().with(TextTone::Name, format!("{} ", change.task)).with(change.tone, &change.state);
-    let head = if details.can_merge { head.with(TextTone::Good, "  m merges it") } else { head };
+    let hint = if details.has_landed { "  m records its merge" } else { "  m merges it" };
+    let head = if details.can_merge { head.with(TextTone::Good, hint) } else { head };
     list.push(head.with_right(TextTone::Faint, context.age(change.opened_at)));
     if let Some(push) = describe_merge_push(details) {
         list.push_wrapped(None, "", TextTone::Plain, &push);
@@ -75,7 +76,7 @@ pub fn add_detail_rows(list: &mut RowList, details: &ChangeDetails, context: Row
 fn add_check_rows(list: &mut RowList, number: usize, check: &CheckResult, context: RowContext<'_>) {
     let target = RowTarget::Check(number);
     let has_more = !check.output.is_empty();
-    let is_open = has_more && (check.tone == TextTone::Bad) != context.is_toggled(&target);
+    let is_open = has_more && check.needs_attention != context.is_toggled(&target);
     let message = check.message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
     let row = ScreenRow::new(Some(target.clone()))
         .with(TextTone::Faint, if has_more { fold_mark(is_open) } else { "  " })
@@ -138,14 +139,14 @@ pub fn find_list_subject(changes: &[ChangeSummary], target: Option<&RowTarget>) 
 }
 
 pub fn find_detail_subject(details: &ChangeDetails) -> RowSubject {
-    RowSubject {
+    let subject = RowSubject {
         task: Some(details.change.task.clone()),
-        session: None,
         answers: Some(details.answers.clone()),
         question: details.change.goal.clone(),
-        message: None,
         can_merge: details.can_merge,
+        landed_base: details.has_landed.then(|| details.change.base.clone()),
         merge_push: describe_merge_push(details),
-        is_over: false,
-    }
+        ..RowSubject::default()
+    };
+    subject.with_question(details.question.as_ref())
 }

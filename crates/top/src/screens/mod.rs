@@ -52,9 +52,7 @@ pub fn build_rows(data: &ViewData, context: RowContext<'_>) -> Vec<ScreenRow> {
     match data {
         ViewData::Now(view) => now::add_rows(&mut list, view, context),
         ViewData::Tasks(page) => task::add_list_rows(&mut list, page, context),
-        ViewData::Task { details, graph, message } => {
-            task::add_detail_rows(&mut list, (details, message.as_deref()), graph, context);
-        }
+        ViewData::Task { details, graph } => task::add_detail_rows(&mut list, details, graph, context),
         ViewData::Sessions(page) => session::add_list_rows(&mut list, page, context),
         ViewData::Session(timeline) => session::add_timeline_rows(&mut list, timeline, context),
         ViewData::Why(view) => why::add_rows(&mut list, view, context),
@@ -95,9 +93,7 @@ pub fn find_subject(data: &ViewData, target: Option<&RowTarget>) -> RowSubject {
     match data {
         ViewData::Now(view) => now::find_subject(view, target),
         ViewData::Tasks(page) => task::find_list_subject(page, target),
-        ViewData::Task { details, graph, message } => {
-            task::find_detail_subject((details, message.as_deref()), graph, target)
-        }
+        ViewData::Task { details, graph } => task::find_detail_subject(details, graph, target),
         ViewData::Sessions(page) => session::find_list_subject(page, target),
         ViewData::Session(timeline) => session::find_timeline_subject(timeline),
         ViewData::Why(view) => why::find_subject(view),

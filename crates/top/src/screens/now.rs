@@ -121,8 +121,9 @@ pub fn find_subject(view: &NowView, target: Option<&RowTarget>) -> RowSubject {
             answers: Some(item.answers.clone()),
             question: item.reason.clone(),
             message: item.message.clone(),
-            merge_push: None,
             can_merge: item.can_merge,
+            landed_base: None,
+            merge_push: None,
             is_over: false,
         }),
         Some(RowTarget::Session(name)) => {

@@ -73,10 +73,10 @@ pub fn add_timeline_rows(list: &mut RowList, timeline: &SessionTimeline, context
     if timeline.is_cut {
         list.push_note(TextTone::Faint, "… older events are left out: windlass session logs");
     }
+    let question_turn = timeline.question.as_ref().and_then(|question| question.message_seq);
     let last = timeline.groups.len().saturating_sub(1);
-    let asked = find_question_message(timeline).map(|item| item.seq);
     for (number, group) in timeline.groups.iter().enumerate() {
-        add_group_rows(list, (group, number == last), asked, context);
+        add_group_rows(list, group, number == last, question_turn, context);
     }
     if !timeline.pending_feedback.is_empty() {
         list.push_heading("Waits for the next prompt");
@@ -86,24 +86,18 @@ pub fn add_timeline_rows(list: &mut RowList, timeline: &SessionTimeline, context
     }
 }
 
-/// Finds the turn with the last message of the agent, if the session waits for an answer.
-fn find_question_message(timeline: &SessionTimeline) -> Option<&TimelineItem> {
-    let mut items = timeline.groups.iter().rev().flat_map(|group| group.items.iter().rev());
-    let is_message = |item: &&TimelineItem| item.kind == TimelineItemKind::Turn && item.text.is_some();
-    items.find(is_message).filter(|_| !timeline.answers.is_empty())
-}
-
-/// Adds the rows of an iteration. `asked` is the turn before a question.
+/// Adds the rows of an iteration. `question_turn` is the position of the turn before a question.
 fn add_group_rows(
     list: &mut RowList,
-    (group, is_last): (&TimelineGroup, bool),
-    asked: Option<u64>,
+    group: &TimelineGroup,
+    is_last: bool,
+    question_turn: Option<u64>,
     context: RowContext<'_>,
 ) {
     let target = RowTarget::Iteration(group.iteration);
-    let has_failure = group.items.iter().any(is_failure);
-    // The last iteration and those with failures are open, as in a log of a build.
-    let is_open = (is_last || has_failure) != context.is_toggled(&target);
+    let needs_attention = group.items.iter().any(|item| item.needs_attention);
+    // The last iteration is open, and those with something to look at, as in a log of a build.
+    let is_open = (is_last || needs_attention) != context.is_toggled(&target);
     let title = match group.iteration {
         0 => "Start".to_owned(),
         number => format!("Iteration {number}"),
@@ -111,7 +105,11 @@ fn add_group_rows(
     let task = group.task.as_ref().map(|task| format!("  {task}")).unwrap_or_default();
     let ended = group.ended_at.unwrap_or(context.now);
     let took = u64::try_from(ended.saturating_sub(group.started_at)).unwrap_or_default();
-    let tone = if has_failure { TextTone::Bad } else { TextTone::Strong };
+    let tone = match group.items.iter().any(|item| item.tone == TextTone::Bad) {
+        true => TextTone::Bad,
+        false if needs_attention => TextTone::Warning,
+        false => TextTone::Strong,
+    };
     let row = ScreenRow::new(Some(target)).with(tone, format!("{}{title}", fold_mark(is_open)));
     let row = row.with(TextTone::Name, task);
     let row = if is_open { row } else { row.with(TextTone::Faint, format!("  {}", count_items(group.items.len()))) };
@@ -119,7 +117,7 @@ fn add_group_rows(
     // Some events have no words; the log has them.
     let has_words = |item: &&TimelineItem| item.kind != TimelineItemKind::Event || !item.title.is_empty();
     for item in group.items.iter().filter(has_words).filter(|_| is_open) {
-        add_item_rows(list, item, asked == Some(item.seq), context);
+        add_item_rows(list, item, question_turn == Some(item.seq), context);
     }
 }
 
@@ -127,19 +125,14 @@ fn count_items(count: usize) -> String {
     if count == 1 { "1 item".to_owned() } else { format!("{count} items") }
 }
 
-/// Returns whether an item is a failure, or a hook that blocks.
-fn is_failure(item: &TimelineItem) -> bool {
-    item.tone == TextTone::Bad || item.kind == TimelineItemKind::Hook && item.tone == TextTone::Warning
-}
-
-fn add_item_rows(list: &mut RowList, item: &TimelineItem, is_asked: bool, context: RowContext<'_>) {
+fn add_item_rows(list: &mut RowList, item: &TimelineItem, is_question_turn: bool, context: RowContext<'_>) {
     let target = RowTarget::Event(item.seq);
     let has_more = item.text.as_deref().is_some_and(|text| !text.trim().is_empty())
         || !item.evidence.is_empty()
         || !item.details.is_empty();
-    // The words of a failure are shown at once, those for the agent, and those before a question.
+    // The words that need attention are shown at once, those for the agent, and those before a question.
     let is_said = matches!(item.kind, TimelineItemKind::Message | TimelineItemKind::Feedback);
-    let opens_itself = is_failure(item) || is_said || is_asked;
+    let opens_itself = item.needs_attention || is_said || is_question_turn;
     let is_open = has_more && opens_itself != context.is_toggled(&target);
     let kind = match item.kind {
         TimelineItemKind::Turn => "agent",
@@ -201,6 +194,6 @@ pub fn find_list_subject(page: &SessionPage, target: Option<&RowTarget>) -> RowS
 }
 
 pub fn find_timeline_subject(timeline: &SessionTimeline) -> RowSubject {
-    let message = find_question_message(timeline).and_then(|item| item.text.clone());
-    RowSubject { answers: Some(timeline.answers.clone()), message, ..session_subject(&timeline.session) }
+    let subject = RowSubject { answers: Some(timeline.answers.clone()), ..session_subject(&timeline.session) };
+    subject.with_question(timeline.question.as_ref())
 }

@@ -50,13 +50,8 @@ pub fn summary_row(task: &TaskSummary, state_columns: usize, context: RowContext
     if right.is_empty() { row } else { row.with_right(TextTone::Faint, right.join("  ")) }
 }
 
-/// Adds the rows of a task, with the last message of the agent if the task waits for an answer.
-pub fn add_detail_rows(
-    list: &mut RowList,
-    (details, message): (&TaskDetails, Option<&str>),
-    graph: &TaskGraphView,
-    context: RowContext<'_>,
-) {
+/// Adds the rows of a task, with its question if it waits for an answer.
+pub fn add_detail_rows(list: &mut RowList, details: &TaskDetails, graph: &TaskGraphView, context: RowContext<'_>) {
     let task = &details.task;
     let focus = RowTarget::Task(task.id.clone());
     let head = ScreenRow::new(None).with(TextTone::Name, format!("{} ", task.id)).with(task.tone, task.state.name());
@@ -66,6 +61,10 @@ pub fn add_detail_rows(
         head.with(TextTone::Faint, format!("  {kind}")).with_right(TextTone::Faint, context.age(task.updated_at)),
     );
     list.push_wrapped(None, "", TextTone::Strong, &task.goal);
+    if let Some(question) = details.question.as_ref().filter(|question| !question.reason.is_empty()) {
+        list.push_heading("Waits for your decision");
+        list.push_wrapped(Some(&RowTarget::Text(3001)), "", TextTone::Warning, &question.reason);
+    }
     list.push_heading("Graph");
     add_graph_rows(list, graph, &focus);
     if !details.facts.is_empty() || details.next_command.is_some() {
@@ -77,7 +76,7 @@ pub fn add_detail_rows(
     if let Some(command) = &details.next_command {
         list.push_labelled(Some(&RowTarget::Text(details.facts.len())), "next", command);
     }
-    if let Some(message) = message {
+    if let Some(message) = details.question.as_ref().and_then(|question| question.message.as_ref()) {
         list.push_heading("The agent's last message");
         list.push_wrapped(Some(&RowTarget::Text(3000)), "", TextTone::Plain, message);
     }
@@ -115,11 +114,7 @@ pub fn find_list_subject(page: &TaskPage, target: Option<&RowTarget>) -> RowSubj
     page.tasks.iter().find(|task| task.id == *id).map(task_subject).unwrap_or_default()
 }
 
-pub fn find_detail_subject(
-    (details, message): (&TaskDetails, Option<&str>),
-    graph: &TaskGraphView,
-    target: Option<&RowTarget>,
-) -> RowSubject {
+pub fn find_detail_subject(details: &TaskDetails, graph: &TaskGraphView, target: Option<&RowTarget>) -> RowSubject {
     match target {
         Some(RowTarget::Task(id)) if *id != details.task.id => {
             graph.tasks.iter().find(|task| task.id == *id).map(task_subject)
@@ -130,9 +125,7 @@ pub fn find_detail_subject(
         _ => None,
     }
     .unwrap_or_else(|| {
-        let blocked = details.facts.iter().find(|fact| matches!(fact.label.as_str(), "blocked" | "reason"));
-        let question = blocked.map_or_else(|| details.task.goal.clone(), |fact| fact.text.clone());
-        let (answers, message) = (Some(details.answers.clone()), message.map(str::to_owned));
-        RowSubject { answers, question, message, ..task_subject(&details.task) }
+        let subject = RowSubject { answers: Some(details.answers.clone()), ..task_subject(&details.task) };
+        subject.with_question(details.question.as_ref())
     })
 }

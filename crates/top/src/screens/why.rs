@@ -21,6 +21,9 @@ pub fn add_rows(list: &mut RowList, view: &WhyView, context: RowContext<'_>) {
         let said = format!("{} {}", cause.seq, first_line(&cause.text));
         list.push_labelled(Some(&RowTarget::Cause(cause.seq)), "because", &said);
     }
+    if view.has_more_causes {
+        list.push_note(TextTone::Faint, "… more causes are left out: windlass events shows everything");
+    }
     if let Some(command) = &view.next_command {
         list.push_labelled(Some(&RowTarget::Text(view.about.len())), "next", command);
     }

@@ -2,6 +2,7 @@
 
 use crossterm::event::KeyCode;
 use windlass_app::tone::TextTone;
+use windlass_app::views::OpenQuestion;
 
 use super::{TestScreen, sample_data, samples};
 use crate::event::{ErrorLine, LiveUpdate, TopEvent};
@@ -28,8 +29,8 @@ fn hostile_data(query: &ViewQuery) -> ViewData {
             view.next.iter_mut().for_each(|task| (task.goal, task.priority) = (bad(), bad()));
         }
         ViewData::Tasks(page) => page.tasks.iter_mut().for_each(|task| task.goal = bad()),
-        ViewData::Task { details, graph, message } => {
-            *message = Some(bad());
+        ViewData::Task { details, graph } => {
+            details.question = Some(OpenQuestion { reason: bad(), ..samples::question(&bad()) });
             details.description = Some(bad());
             details.facts.iter_mut().for_each(|fact| (fact.label, fact.text) = (bad(), bad()));
             details.notes.iter_mut().for_each(|note| (note.author, note.text) = (bad(), bad()));
@@ -43,14 +44,17 @@ fn hostile_data(query: &ViewQuery) -> ViewData {
         ViewData::Session(timeline) => {
             timeline.pending_feedback = vec![bad()];
             timeline.answers = vec![samples::answer("continue")];
+            timeline.question = Some(OpenQuestion { reason: bad(), ..samples::question(&bad()) });
             for item in timeline.groups.iter_mut().flat_map(|group| &mut group.items) {
                 (item.title, item.text, item.tone) = (bad(), Some(bad()), TextTone::Bad);
+                item.needs_attention = true;
                 (item.evidence, item.details) = (vec![bad()], vec![bad()]);
             }
         }
         ViewData::Why(view) => {
             (view.name, view.state, view.next_command) = (bad(), bad(), Some(bad()));
             view.causes.iter_mut().for_each(|cause| cause.text = bad());
+            view.has_more_causes = true;
             for fact in &mut view.facts {
                 (fact.sentence, fact.kind) = (bad(), bad());
                 (fact.evidence, fact.details) = (vec![bad(); 4], vec![bad()]);
@@ -62,6 +66,7 @@ fn hostile_data(query: &ViewQuery) -> ViewData {
         ViewData::Change(details) => {
             (details.merge_remote, details.change.base) = (Some(bad()), bad());
             details.diff_problem = Some(bad());
+            details.has_landed = true;
             details.findings.iter_mut().for_each(|finding| (finding.label, finding.text) = (bad(), bad()));
             details.facts = details.findings.clone();
             details.checks.iter_mut().for_each(|check| (check.hook, check.output) = (bad(), vec![bad()]));

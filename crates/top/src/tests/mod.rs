@@ -33,11 +33,10 @@ pub fn sample_data(query: &ViewQuery) -> ViewData {
         ScreenPage::Now => ViewData::Now(samples::now_view()),
         ScreenPage::Tasks => ViewData::Tasks(samples::task_page()),
         ScreenPage::Task(_) => {
-            let details = Box::new(samples::task_details());
-            ViewData::Task { details, graph: samples::task_graph(), message: None }
+            ViewData::Task { details: Box::new(samples::task_details()), graph: samples::task_graph() }
         }
         ScreenPage::Sessions => ViewData::Sessions(samples::session_page()),
-        ScreenPage::Session(_) => ViewData::Session(samples::timeline()),
+        ScreenPage::Session(_) => ViewData::Session(Box::new(samples::timeline())),
         ScreenPage::Why(Some(_)) => ViewData::Why(samples::why_view()),
         ScreenPage::Why(None) => ViewData::Empty,
         ScreenPage::Changes => ViewData::Changes(vec![samples::change_summary()]),

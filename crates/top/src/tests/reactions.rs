@@ -176,8 +176,8 @@ fn merge_asks_where_change_can_be_merged() {
 #[test]
 fn merge_question_names_branch_and_remote_of_push() {
     let push = "Windlass then pushes main to origin.";
-    let cases: [(fn(&ViewQuery) -> ViewData, bool); 2] = [(change_with_remote, true), (change_on_forge, false)];
-    for (data, is_pushed) in cases {
+    let with_remote: fn(&ViewQuery) -> ViewData = change_with_remote;
+    for (data, is_pushed) in [(with_remote, true), (super::sample_data, false)] {
         let mut screen = TestScreen::start_with((60, 20), data);
         screen.type_text("jm");
         assert_eq!(screen.model.current().page, ScreenPage::Change("T2".to_owned()));
@@ -196,13 +196,37 @@ fn change_with_remote(query: &ViewQuery) -> ViewData {
     data
 }
 
-/// The forge merges such a change.
-fn change_on_forge(query: &ViewQuery) -> ViewData {
-    let mut data = change_with_remote(query);
-    if let ViewData::Change(details) = &mut data {
-        details.change.url = Some("https://forge.example/2".to_owned());
+#[test]
+fn merge_question_of_landed_change_is_about_its_record() {
+    let mut screen = TestScreen::start_with((60, 20), |query| match super::sample_data(query) {
+        ViewData::Change(mut details) => {
+            (details.has_landed, details.change.state) = (true, "merged".to_owned());
+            ViewData::Change(details)
+        }
+        other => other,
+    });
+    screen.type_text("jm");
+    let Some(DialogState::Confirm { question, command }) = &screen.model.dialog else { panic!("a question") };
+    assert_eq!(question, "The change of T2 is already in main: record it?");
+    assert_eq!(*command, StoreCommand::MergeChange { task: "T2".to_owned() });
+}
+
+#[test]
+fn late_merge_question_opens_only_if_no_key_came_between() {
+    for (keys, is_asked) in [("", true), ("/", false), ("j", false)] {
+        let mut screen = TestScreen::start((60, 20));
+        screen.press(KeyCode::Down);
+        let key = TopEvent::Key(KeyEvent::new(KeyCode::Char('m'), KeyModifiers::NONE));
+        let mut requests = update(&mut screen.model, key);
+        let Some(TopRequest::Load(query)) = requests.pop() else { panic!("a query") };
+        screen.type_text(keys);
+        let before = screen.model.dialog.clone();
+        let data = super::sample_data(&query);
+        screen.apply(TopEvent::Loaded(query, Box::new(Ok(data))));
+        let is_confirmed = matches!(screen.model.dialog, Some(DialogState::Confirm { .. }));
+        assert_eq!(is_confirmed, is_asked, "{keys}");
+        assert!(is_asked || screen.model.dialog == before, "{keys}: {:?}", screen.model.dialog);
     }
-    data
 }
 
 #[test]
@@ -229,10 +253,11 @@ fn notice_of_command_stays_beside_its_success() {
 #[test]
 fn answer_key_in_task_list_opens_answers_of_that_task() {
     let mut screen = TestScreen::start_with((60, 20), |query| match super::sample_data(query) {
-        ViewData::Task { mut details, graph, .. } => {
+        ViewData::Task { mut details, graph } => {
             details.answers = vec![samples::answer("retry")];
+            details.question = Some(samples::question("Which queue do you want?"));
             details.task.id = "T3".to_owned();
-            ViewData::Task { details, graph, message: Some("Which queue do you want?".to_owned()) }
+            ViewData::Task { details, graph }
         }
         other => other,
     });
@@ -241,7 +266,9 @@ fn answer_key_in_task_list_opens_answers_of_that_task() {
     assert!(screen.draw().contains("▸ retry"), "{}", screen.draw());
     assert!(screen.draw().contains("│ Which queue do you want?"), "{}", screen.draw());
     let rows: Vec<String> = screen.model.current().rows.iter().map(|row| row.plain_text()).collect();
-    assert!(rows.contains(&"Which queue do you want?".to_owned()), "{rows:?}");
+    for text in ["the tests fail for the third time", "Which queue do you want?"] {
+        assert!(rows.contains(&text.to_owned()), "{rows:?}");
+    }
 }
 
 #[test]
@@ -272,6 +299,7 @@ fn session_that_asks_shows_whole_message() {
     let mut screen = TestScreen::start_with((100, 30), |query| match super::sample_data(query) {
         ViewData::Session(mut timeline) => {
             timeline.answers = vec![samples::answer("continue")];
+            timeline.question = Some(samples::question("I have fixed the form.\nAll tests should pass."));
             ViewData::Session(timeline)
         }
         other => other,
@@ -280,6 +308,39 @@ fn session_that_asks_shows_whole_message() {
     assert!(screen.draw().contains("│ I have fixed the form."), "{}", screen.draw());
     screen.type_text("a");
     assert!(screen.draw().contains("The agent's last message:"), "{}", screen.draw());
+}
+
+#[test]
+fn enter_on_text_keeps_cursor_and_has_no_hint() {
+    let mut screen = TestScreen::start_with((60, 20), |query| match super::sample_data(query) {
+        ViewData::Change(mut details) => {
+            details.findings[0].text = "an example is missing\nsecond line".to_owned();
+            ViewData::Change(details)
+        }
+        other => other,
+    });
+    screen.type_text("jlj");
+    let cursor = screen.model.current().cursor;
+    assert_eq!(screen.model.current().target(), Some(&RowTarget::Text(0)));
+    for key in [KeyCode::Enter, KeyCode::Char(' ')] {
+        screen.press(key);
+        assert_eq!(screen.model.current().cursor, cursor);
+    }
+    assert!(!footer(&screen).contains("Enter"), "{}", footer(&screen));
+    screen.press(KeyCode::Down);
+    assert!(footer(&screen).contains("Enter fold"), "{}", footer(&screen));
+}
+
+#[test]
+fn note_about_more_causes_follows_causes() {
+    let mut screen = TestScreen::start_with((100, 30), |query| match super::sample_data(query) {
+        ViewData::Why(view) => ViewData::Why(windlass_app::views::WhyView { has_more_causes: true, ..view }),
+        other => other,
+    });
+    screen.type_text("w");
+    let rows: Vec<String> = screen.model.current().rows.iter().map(|row| row.plain_text()).collect();
+    let find = |text: &str| rows.iter().rposition(|row| row.contains(text));
+    assert_eq!(find("more causes"), find("because").map(|at| at + 1), "{rows:?}");
 }
 
 #[test]

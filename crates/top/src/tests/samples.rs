@@ -4,10 +4,11 @@ use windlass_app::answer_choice::AnswerChoice;
 use windlass_app::tone::TextTone;
 use windlass_app::views::{
     ChangeDetails, ChangeSummary, CheckResult, DiffHunk, DiffLine, DiffLineKind, FileDiff, FileDiffStatus,
-    LabelledText, LogEntry, LogPage, NowView, SessionPage, SessionSummary, SessionTimeline, StateCount, TaskDetails,
-    TaskGraphEdge, TaskGraphView, TaskNote, TaskPage, TaskSummary, TimelineGroup, TimelineItem, TimelineItemKind,
-    UsageTotals, WaitingItem, WaitingKind, WhyCause, WhyFactView, WhyView,
+    LabelledText, LogEntry, LogPage, NowView, OpenQuestion, SessionPage, SessionSummary, SessionTimeline, StateCount,
+    TaskDetails, TaskGraphEdge, TaskGraphView, TaskNote, TaskPage, TaskSummary, TimelineGroup, TimelineItem,
+    TimelineItemKind, UsageTotals, WaitingItem, WaitingKind, WhyFactView, WhyView,
 };
+use windlass_app::why::WhyCause;
 
 /// The time of all samples.
 pub const NOW: i64 = 1_800_000_000_000;
@@ -15,6 +16,11 @@ const MINUTE: i64 = 60_000;
 
 pub fn answer(name: &str) -> AnswerChoice {
     AnswerChoice(name.parse().unwrap())
+}
+
+pub fn question(message: &str) -> OpenQuestion {
+    let reason = "the tests fail for the third time".to_owned();
+    OpenQuestion { reason, message: Some(message.to_owned()), message_seq: Some(12) }
 }
 
 pub fn task(id: &str, state: &str, tone: TextTone, goal: &str) -> TaskSummary {
@@ -156,6 +162,7 @@ pub fn task_details() -> TaskDetails {
             text: "the changelog comes first".to_owned(),
         }],
         answers: Vec::new(),
+        question: None,
         can_edit: true,
         can_block: true,
         can_reopen: false,
@@ -187,6 +194,7 @@ fn timeline_item(seq: u64, kind: TimelineItemKind, title: &str, tone: TextTone) 
         kind,
         title: title.to_owned(),
         tone,
+        needs_attention: tone.needs_attention(),
         started_at,
         ended_at: Some(started_at + 1500),
         is_pending: false,
@@ -205,7 +213,7 @@ pub fn timeline() -> SessionTimeline {
     let hook = TimelineItem {
         evidence: vec!["FAILED login::rejects_empty_name".to_owned(), "1 of 14 tests failed".to_owned()],
         related_seqs: vec![12],
-        ..timeline_item(14, TimelineItemKind::Hook, "tests at stop blocked (1.5 s)", TextTone::Bad)
+        ..timeline_item(14, TimelineItemKind::Hook, "tests at stop blocks (1.5 s)", TextTone::Warning)
     };
     let gate = timeline_item(15, TimelineItemKind::Gate, "block, so: another iteration, by tests", TextTone::Warning);
     let pending = TimelineItem {
@@ -230,6 +238,7 @@ pub fn timeline() -> SessionTimeline {
         ],
         pending_feedback: vec!["ann: mind the empty name".to_owned()],
         answers: Vec::new(),
+        question: None,
         is_cut: false,
     }
 }
@@ -254,7 +263,7 @@ pub fn why_view() -> WhyView {
             .map(str::to_owned)
             .to_vec(),
         cause_seqs: vec![40],
-        ..fact(42, "hook_finished", TextTone::Bad, "tests at stop blocked (2.0 s)", true)
+        ..fact(42, "hook_finished", TextTone::Warning, "tests at stop blocks (2.0 s)", true)
     };
     WhyView {
         kind: "task".to_owned(),
@@ -264,8 +273,9 @@ pub fn why_view() -> WhyView {
         about: vec![LabelledText::new("goal", "Send mails in the background")],
         causes: vec![
             WhyCause { seq: 43, text: "gate_decided block, so: the task needs a person".to_owned() },
-            WhyCause { seq: 42, text: "hook_finished tests at stop blocked".to_owned() },
+            WhyCause { seq: 42, text: "hook_finished tests at stop blocks".to_owned() },
         ],
+        has_more_causes: false,
         facts: vec![
             fact(38, "turn_started", TextTone::Plain, "", false),
             fact(40, "turn_finished", TextTone::Plain, "agent: The queue drains now.", true),
@@ -303,11 +313,12 @@ pub fn change_details() -> ChangeDetails {
             line(DiffLineKind::Added, None, Some(3), "\tsh slug.sh 'What? Now!'"),
         ],
     };
-    let check = |hook: &str, outcome: &str, tone, output: &[&str]| CheckResult {
+    let check = |hook: &str, outcome: &str, tone: TextTone, output: &[&str]| CheckResult {
         hook: hook.to_owned(),
         gate: "stop".to_owned(),
         outcome: outcome.to_owned(),
         tone,
+        needs_attention: tone.needs_attention(),
         message: None,
         output: output.iter().map(|&line| line.to_owned()).collect(),
         seq: 60,
@@ -325,14 +336,16 @@ pub fn change_details() -> ChangeDetails {
         is_cut: false,
         diff_problem: None,
         checks: vec![
-            check("tests", "passed", TextTone::Good, &[]),
-            check("spelling", "blocked", TextTone::Bad, &["GUIDE.md:2: unknown word `slug`"]),
+            check("tests", "ok", TextTone::Good, &[]),
+            check("spelling", "blocks", TextTone::Warning, &["GUIDE.md:2: unknown word `slug`"]),
         ],
         findings: vec![LabelledText::new("reviewer", "an example is missing")],
         facts: Vec::new(),
         can_merge: true,
+        has_landed: false,
         merge_remote: None,
         answers: Vec::new(),
+        question: None,
     }
 }
 
@@ -352,7 +365,7 @@ pub fn log_page() -> LogPage {
     LogPage {
         entries: vec![
             entry(12, "turn_finished", TextTone::Plain, 0, "I have fixed the form."),
-            entry(14, "hook_finished", TextTone::Bad, 1, "tests blocked"),
+            entry(14, "hook_finished", TextTone::Warning, 1, "tests block"),
             entry(15, "gate_decided", TextTone::Warning, 0, "another iteration"),
         ],
         head: 15,

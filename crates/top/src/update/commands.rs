@@ -6,7 +6,7 @@ use super::dialogs;
 use super::pages::open_page;
 use crate::dialog::DialogState;
 use crate::event::{StoreCommand, TopRequest};
-use crate::model::{LoadedDialog, TopModel};
+use crate::model::{PendingDialog, TopModel};
 use crate::page::ScreenPage;
 
 /// Says in the footer why a key does nothing here.
@@ -23,16 +23,16 @@ pub fn answer(model: &mut TopModel) -> Vec<TopRequest> {
             dialogs::open_answer(model);
             Vec::new()
         }
-        (None, Some(task), _) => open_with_dialog(model, ScreenPage::Task(task), LoadedDialog::Answer),
-        (None, None, Some(session)) => open_with_dialog(model, ScreenPage::Session(session), LoadedDialog::Answer),
+        (None, Some(task), _) => open_with_dialog(model, ScreenPage::Task(task), PendingDialog::Answer),
+        (None, None, Some(session)) => open_with_dialog(model, ScreenPage::Session(session), PendingDialog::Answer),
         (None, None, None) => refuse(model, "no task or session is selected: a answers one that waits"),
     }
 }
 
 /// Opens a page, and a dialog when the page has loaded.
-fn open_with_dialog(model: &mut TopModel, page: ScreenPage, dialog: LoadedDialog) -> Vec<TopRequest> {
+fn open_with_dialog(model: &mut TopModel, page: ScreenPage, dialog: PendingDialog) -> Vec<TopRequest> {
     let requests = open_page(model, page);
-    model.opens_dialog = Some(dialog);
+    model.pending_dialog = Some(dialog);
     requests
 }
 
@@ -52,18 +52,21 @@ pub fn cancel_session(model: &mut TopModel) {
     dialogs::open_dialog(model, DialogState::Cancel { session, input: Default::default() });
 }
 
-/// Asks before a merge, on the page of the change: only it knows what a merge pushes.
+/// Asks before a merge, on the page of the change: only it knows what a merge does.
 pub fn merge_change(model: &mut TopModel) -> Vec<TopRequest> {
     let subject = model.current().subject();
     let Some(task) = subject.task.filter(|_| subject.can_merge) else {
         return refuse(model, "no change that can be merged is selected: m merges one");
     };
     if !matches!(model.current().page, ScreenPage::Change(_)) {
-        return open_with_dialog(model, ScreenPage::Change(task), LoadedDialog::Merge);
+        return open_with_dialog(model, ScreenPage::Change(task), PendingDialog::Merge);
     }
     let push = subject.merge_push.map(|push| format!(" {push}")).unwrap_or_default();
     let checks = "The checks before a merge run first, which can take a while.";
-    let question = format!("Merge the change of {task} into its base? {checks}{push}");
+    let question = match subject.landed_base {
+        Some(base) => format!("The change of {task} is already in {base}: record it?"),
+        None => format!("Merge the change of {task} into its base? {checks}{push}"),
+    };
     let command = StoreCommand::MergeChange { task };
     dialogs::open_dialog(model, DialogState::Confirm { question, command });
     Vec::new()

@@ -15,6 +15,8 @@ pub fn apply_key(model: &mut TopModel, key: KeyEvent) -> Vec<TopRequest> {
     if key.kind == KeyEventKind::Release {
         return Vec::new();
     }
+    // The person does something else than wait for the dialog.
+    model.pending_dialog = None;
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         match key.code {
             KeyCode::Char('c') => return vec![TopRequest::Quit],
@@ -132,7 +134,7 @@ fn go_back(model: &mut TopModel) -> Vec<TopRequest> {
     Vec::new()
 }
 
-/// Opens the page behind the row under the cursor, or folds and unfolds the row.
+/// Opens the page behind the row under the cursor, or folds and unfolds the row. A text has nothing behind it.
 fn open_target(model: &mut TopModel) -> Vec<TopRequest> {
     let state = model.current();
     match find_target_page(state) {
@@ -152,7 +154,7 @@ fn find_target_page(state: &PageState) -> Option<ScreenPage> {
 
 fn toggle_fold(model: &mut TopModel) {
     let state = model.current_mut();
-    let Some(target) = state.target().cloned() else { return };
+    let Some(target) = state.target().filter(|target| target.has_action()).cloned() else { return };
     if !state.toggled.remove(&target) {
         state.toggled.insert(target.clone());
     }

@@ -14,7 +14,7 @@ use windlass_app::tone::TextTone;
 use self::pages::reload_page;
 use crate::dialog::DialogState;
 use crate::event::{ErrorLine, LiveUpdate, StoreCommand, TopEvent, TopRequest};
-use crate::model::{LoadedDialog, PageState, TopModel};
+use crate::model::{PageState, PendingDialog, TopModel};
 use crate::page::{ScreenPage, ViewData, ViewQuery};
 use crate::row::RowTarget;
 use crate::screens;
@@ -95,12 +95,13 @@ fn apply_loaded(model: &mut TopModel, query: &ViewQuery, loaded: Result<ViewData
         model.current_mut().move_to_target(&RowTarget::Task(id.clone()));
         model.scroll_to_cursor();
     }
-    let mut requests = match model.opens_dialog.take().filter(|_| is_loaded) {
-        Some(LoadedDialog::Answer) => {
+    let pending = model.pending_dialog.take().filter(|_| is_loaded && model.dialog.is_none());
+    let mut requests = match pending {
+        Some(PendingDialog::Answer) => {
             dialogs::open_answer(model);
             Vec::new()
         }
-        Some(LoadedDialog::Merge) => commands::merge_change(model),
+        Some(PendingDialog::Merge) => commands::merge_change(model),
         None => Vec::new(),
     };
     let query = again.then(|| model.current_mut().begin_load()).flatten();

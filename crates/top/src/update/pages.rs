@@ -7,7 +7,7 @@ use crate::page::ScreenPage;
 /// Opens a page, and loads it.
 pub fn open_page(model: &mut TopModel, page: ScreenPage) -> Vec<TopRequest> {
     model.open_page(page);
-    model.opens_dialog = None;
+    model.pending_dialog = None;
     model.rebuild_rows();
     reload_page(model)
 }

@@ -59,9 +59,9 @@ fn list_page_keys(model: &TopModel) -> Vec<KeyHint> {
         keys.push(("a", "answer"));
     }
     if subject.can_merge {
-        keys.push(("m", "merge"));
+        keys.push(("m", if subject.landed_base.is_some() { "record merge" } else { "merge" }));
     }
-    if state.target().is_some() {
+    if state.target().is_some_and(RowTarget::has_action) {
         let folds = matches!(state.page, ScreenPage::Session(_) | ScreenPage::Why(_) | ScreenPage::Change(_));
         let links = matches!(state.target(), Some(RowTarget::Cause(_)));
         keys.push(("Enter", if folds && !links { "fold" } else { "open" }));

@@ -36,6 +36,7 @@ export interface BudgetReport {
 export interface ChangeDetails {
   /** The answers that a person can give now. */
   answers: AnswerChoice[];
+  /** Whether a person can merge the change now, or record its merge. */
   canMerge: boolean;
   change: ChangeSummary;
   checks: CheckResult[];
@@ -46,10 +47,14 @@ export interface ChangeDetails {
   fileDiffs: FileDiff[];
   /** The findings of hooks and people, each with its source. */
   findings: LabelledText[];
+  /** Whether git shows the change in its base, although the log has no merge of it. A merge then only records it. */
+  hasLanded: boolean;
   /** Whether a part of the diff was left out. */
   isCut: boolean;
-  /** The remote that a merge pushes to; none if it moves a local branch. */
+  /** The remote that a merge pushes to; none if it moves a local branch, if the forge merges, or if it is only recorded. */
   mergeRemote: string | null;
+  /** The question that these answers are for. */
+  question: OpenQuestion | null;
 }
 
 export interface ChangeSummary {
@@ -70,6 +75,8 @@ export interface CheckResult {
   gate: string;
   hook: string;
   message: string | null;
+  /** Whether a person should look at it: it did not pass. */
+  needsAttention: boolean;
   outcome: string;
   /** Its feedback, or else the last lines of its recorded output. */
   output: string[];
@@ -92,7 +99,7 @@ export interface CostReport {
   hookDurations: HookDuration[];
   /** Whether older events of the period were left out. */
   isCut: boolean;
-  /** The types of events after which usage, durations and budgets may be different. */
+  /** The types of events after which the report may be different. */
   sourceEvents: EventType[];
   /** The time that tasks spent in each state during the period. */
   stateTimes: StateTime[];
@@ -300,6 +307,16 @@ export interface NowView {
   working: SessionSummary[];
 }
 
+/** A question that a person can answer now. */
+export interface OpenQuestion {
+  /** The last message of the agent before it stopped. */
+  message: string | null;
+  /** The position of the event with the message. */
+  messageSeq: number | null;
+  /** The reason why the work does not go on; empty if none was given. */
+  reason: string;
+}
+
 /** Lines of the output of a turn in progress. */
 export interface OutputLines {
   lines: string[];
@@ -398,6 +415,8 @@ export interface SessionTimeline {
   isCut: boolean;
   /** Feedback that no finished turn has delivered. Messages of the timeline are items. */
   pendingFeedback: string[];
+  /** The question that these answers are for. */
+  question: OpenQuestion | null;
   session: SessionSummary;
 }
 
@@ -421,9 +440,11 @@ export interface StreamReady {
 export interface TaskDetails {
   /** The answers that a person can give now. */
   answers: AnswerChoice[];
+  /** Whether a person can block the task without an override. */
   canBlock: boolean;
-  /** Whether the engine accepts these commands of a person without an override. */
+  /** Whether a person can edit the task. */
   canEdit: boolean;
+  /** Whether a person can reopen the task without an override. */
   canReopen: boolean;
   description: string | null;
   facts: LabelledText[];
@@ -432,6 +453,8 @@ export interface TaskDetails {
   nextCommand: string | null;
   /** Newest first. */
   notes: TaskNote[];
+  /** The question that these answers are for. Its reason is no fact. */
+  question: OpenQuestion | null;
   /** The sessions that worked on it, newest first. */
   sessions: SessionSummary[];
   task: TaskSummary;
@@ -508,6 +531,8 @@ export interface TimelineItem {
   evidence: string[];
   isPending: boolean;
   kind: TimelineItemKind;
+  /** Whether a person should look at it: it is a failure, or something that blocks or waits. */
+  needsAttention: boolean;
   relatedSeqs: number[];
   /** The position of its last event. */
   seq: number;
@@ -578,10 +603,10 @@ export interface WaitingItem {
 
 export type WaitingKind = "blocked_task" | "failed_task" | "gate_question" | "open_change";
 
-/** An event that led to the state of the subject. */
+/** An event that led to the state of the subject of a report. */
 export interface WhyCause {
   seq: number;
-  /** The type of the event, and its sentence. */
+  /** The task of the event unless it is the subject, the type of the event, and its sentence. */
   text: string;
 }
 
@@ -607,6 +632,8 @@ export interface WhyView {
   causes: WhyCause[];
   /** Oldest first. */
   facts: WhyFactView[];
+  /** Whether more causes were left out. */
+  hasMoreCauses: boolean;
   kind: string;
   name: string;
   nextCommand: string | null;

@@ -57,3 +57,21 @@ test("comment_on_a_line_sends_the_task_back_and_merge_ends_it", async (context) 
   assert.equal(project.execute("git", "show", "main:pump.txt"), "close the red valve\n");
   check();
 });
+
+test("merge_with_plain_git_is_recorded_on_the_page", async (context) => {
+  const project = new Project(context, { ".windlass/config.yaml": CONFIG, "agent.sh": AGENT, "pump.txt": "run\n" });
+  project.environment.AGENT = project.path("agent.sh");
+  project.environment.NOTES = `${project.root}/notes`;
+  project.initRepository();
+  project.run("task", "add", "Mend the pump");
+  assert.equal(await project.runToEnd("run", "--task", "T1"), 0);
+  const [{ branch }] = project.json("change", "show", "T1");
+  project.execute("git", "merge", "-q", branch);
+  const { page, check } = await logIn(browser, await project.serve(), "/changes/T1");
+  await page.getByRole("button", { name: "Record the merge" }).click();
+  await page.getByRole("heading", { name: /is already in main: record it/ }).waitFor();
+  await page.getByRole("button", { name: "Record", exact: true }).click();
+  await page.getByText("The merge into main is recorded.").waitFor();
+  assert.equal(project.json("events", "--type", "change_merged").length, 1);
+  check();
+});

@@ -37,6 +37,14 @@ test("question_is_answered_from_the_list_without_opening_it", async (context) =>
   check();
 });
 
+test("task_screen_shows_reason_and_message_beside_the_answers", async (context) => {
+  const project = await createQuestion(context);
+  const { page, check } = await logIn(browser, await project.serve(), "/tasks/T1");
+  await page.getByRole("heading", { name: "Your decision" }).waitFor();
+  await page.getByText("I have mended it.").first().waitFor();
+  check();
+});
+
 test("question_link_fits_a_phone_and_works_once", async (context) => {
   const project = await createQuestion(context);
   await project.serve();

@@ -12,10 +12,11 @@ use windlass_process::{is_owner_alive, is_this_process};
 use windlass_store::{SqliteStore, StoreSnapshot};
 
 use super::super::agent_choice::no_agent_failure;
+use super::super::ended_lease::find_next_ended_lease;
 use super::super::session_choice::{is_owner_still_alive, name_after_task};
 use super::super::workspace_choice::{explain_left_in_place, is_left_in_place};
 use crate::context::{OpenedProject, list_tasks_in_states, visit_tasks_in_states};
-use crate::{Failure, agents, environment, gatekeepers, hints};
+use crate::{Failure, agents, gatekeepers, hints};
 
 /// The agents of a run with several workers.
 pub struct AgentAssignment<'a> {
@@ -180,22 +181,12 @@ impl<'a> AgentAssignment<'a> {
             after = Some(next);
         }
         let mut after = None;
-        // The clock of the command that starts the session: by it, the lease has ended then, too.
-        while let Some(next) =
-            snapshot.next_expired_lease(environment::steady_timestamp(), after).map_err(hints::view_failure)?
-        {
-            let task = snapshot.find_task(next.1).map_err(hints::view_failure)?;
-            let open = |task: &Task| {
-                task.open_dependencies == 0
-                    && !self.leaves_in_place(task)
-                    && task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind))
-            };
-            if free(&next.1)
-                && task.as_ref().is_some_and(|task| open(task) && self.choose_agent_name(task, 0).is_some())
-            {
-                return self.name_task_session(&snapshot, next.1);
+        while let Some((ended, task)) = find_next_ended_lease(&snapshot, after)? {
+            let is_open = task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind));
+            if free(&task.id) && is_open && !self.leaves_in_place(&task) && self.choose_agent_name(&task, 0).is_some() {
+                return self.name_task_session(&snapshot, task.id);
             }
-            after = Some(next);
+            after = Some((ended, task.id));
         }
         Ok(None)
     }

@@ -8,12 +8,14 @@ use tempfile::TempDir;
 use windlass_config::Config;
 use windlass_engine::{
     Authority, Command, CommandOrigin, EdgeKind, EngineRules, HookRegistry, NewSession, NewTask, Refusal, StateView,
-    Task, TaskId, Timestamp, WorkspaceMode,
+    Task, TaskId, TaskTypes, Timestamp, WorkspaceMode,
 };
 use windlass_runner::RunError;
 use windlass_store::{ExecuteError, Lifetime, SqliteStore, Store};
 use windlass_testkit::sample_session;
 
+use super::super::agent_choice::explain_no_task_for_agent;
+use super::super::session_choice::has_ready_task;
 use super::assignment::{AgentAssignment, find_left_sessions};
 use super::worker::WorkerJob;
 use crate::SilentFrontEnd;
@@ -106,6 +108,20 @@ fn task_with_ended_lease_is_not_taken_while_it_waits() {
     assert_eq!(project.find_next_task(&[1]), Some(TaskId(2)));
     project.execute(&Command::AddEdge { from: TaskId(2), kind: EdgeKind::DependsOn, to: TaskId(1) }).unwrap();
     assert_eq!(project.find_next_task(&[1]), None);
+}
+
+#[test]
+fn task_with_ended_lease_is_no_ready_work_while_it_waits() {
+    let mut project = PoolProject::new(vec![add_task(), add_task(), claim_task(2), start_session("zinc", 1)]);
+    let check_ready_work = |project: &PoolProject, reason: Option<&str>| {
+        let store = &project.opened.store;
+        assert_eq!(has_ready_task(store).unwrap(), reason.is_none());
+        let explain = explain_no_task_for_agent(store, &TaskTypes::default(), "command:true", WorkspaceMode::InPlace);
+        assert_eq!(explain.unwrap().as_deref(), reason);
+    };
+    check_ready_work(&project, None);
+    project.execute(&Command::AddEdge { from: TaskId(2), kind: EdgeKind::DependsOn, to: TaskId(1) }).unwrap();
+    check_ready_work(&project, Some("nothing is ready"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `windlass session logs`: prints the output of the agent, the hooks and people, in the order of the log.
 //!
-//! An output that was too long for the log is read from the record that its event names. `--follow` reads the record of a turn
-//! in progress while the agent works.
+//! An output that is not in the log is read from the record that its event names: a long one, or the output of a passed check.
+//! `--follow` reads the record of a turn in progress while the agent works.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ use windlass_app::resume_command::ResumeCommand;
 use windlass_app::turn_end::ends_turn;
 use windlass_app::{hints, runner_settings};
 use windlass_config::Config;
-use windlass_engine::{Event, EventRecord, HookOutcome, MessageAuthor, NextAction, Seq, Session, WorkSource};
+use windlass_engine::{Event, EventRecord, HookOutcome, MessageAuthor, NextAction, Seq, Session, WorkSource, payload};
 use windlass_hooks::SecretMask;
 use windlass_store::{EventFilter, Store};
 use windlass_text as text;
@@ -58,11 +58,17 @@ struct SessionLogEntry {
     what: String,
     /// The spoken text, of any length.
     text: Option<String>,
+    /// Whether only a program gets the text.
+    is_text_for_programs: bool,
     /// The file with the whole text.
     record: Option<String>,
 }
 
 impl SessionLogEntry {
+    fn new(who: &str, tone: TextTone, what: String) -> Self {
+        Self { who: who.to_owned(), tone, what, text: None, is_text_for_programs: false, record: None }
+    }
+
     fn mask_secrets(self, mask: &SecretMask) -> Self {
         let masked = |text: String| mask.mask_text(&text).into_owned();
         Self { who: masked(self.who), what: masked(self.what), text: self.text.map(masked), ..self }
@@ -225,7 +231,8 @@ fn show_log_entry(record: &EventRecord, entry: &SessionLogEntry, out: &mut Outpu
             _ => out.print_line(format_args!("    {}", out.paint(entry.tone, row)))?,
         }
     }
-    entry.text.iter().flat_map(|text| text.trim_end().lines()).try_for_each(|line| print_output_line(line, out))
+    let shown = entry.text.iter().filter(|_| !entry.is_text_for_programs);
+    shown.flat_map(|text| text.trim_end().lines()).try_for_each(|line| print_output_line(line, out))
 }
 
 /// Prints a line that an agent, a hook or a person wrote.
@@ -234,10 +241,30 @@ fn print_output_line(line: &str, out: &mut Output) -> CommandResult {
     text::wrap_to_width(line, room, room).iter().try_for_each(|row| out.print_line(format_args!("  | {row}")))
 }
 
+/// Builds the entry of a finished hook.
+fn build_hook_entry(finished: &payload::HookFinished, records: &Path) -> SessionLogEntry {
+    let (tone, word) = show::describe_hook_outcome(finished.outcome);
+    let why = finished.message.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
+    let mut what = format!("{word}{why}");
+    // A record that is gone, or that is outside of the directory of records, is not read.
+    let output = read_recorded_output(finished.record.as_deref(), records);
+    // A person seldom needs the output of a passed check.
+    let passed = finished.record.as_ref().filter(|_| finished.outcome == HookOutcome::Success);
+    let place = passed.filter(|_| output.is_some()).map(|name| records.join(name));
+    if let Some(place) = &place {
+        let _ = write!(what, ", output in {}", place.display());
+    }
+    SessionLogEntry {
+        text: output.or_else(|| finished.feedback.clone()),
+        is_text_for_programs: place.is_some(),
+        record: finished.record.clone(),
+        ..SessionLogEntry::new(&finished.hook, tone, what)
+    }
+}
+
 /// Builds the entry of an event, if it has one.
 fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEntry> {
-    let entry =
-        |who: &str, tone, what: String| SessionLogEntry { who: who.to_owned(), tone, what, text: None, record: None };
+    let entry = SessionLogEntry::new;
     let summary = || show::summarize_event(record);
     Some(match &record.envelope.event {
         Event::SessionStarted(started) => entry("session", TextTone::Strong, format!("started with {}", started.agent)),
@@ -280,20 +307,7 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEnt
             let again = if started.attempt > 1 { format!(", attempt {}", started.attempt) } else { String::new() };
             entry(&started.hook, TextTone::Faint, format!("runs{again}"))
         }
-        Event::HookFinished(finished) => {
-            let (tone, word) = show::describe_hook_outcome(finished.outcome);
-            let why = finished.message.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
-            let mut what = format!("{word}{why}");
-            let mut text = None;
-            match &finished.record {
-                // The output of a passed check is long, and a person seldom needs it.
-                Some(name) if finished.outcome == HookOutcome::Success => {
-                    let _ = write!(what, ", output in {}", records.join(name).display());
-                }
-                name => text = read_recorded_output(name.as_deref(), records).or_else(|| finished.feedback.clone()),
-            }
-            SessionLogEntry { text, record: finished.record.clone(), ..entry(&finished.hook, tone, what) }
-        }
+        Event::HookFinished(finished) => build_hook_entry(finished, records),
         Event::FeedbackQueued(queued) => {
             let what = match queued.voice {
                 MessageAuthor::Hook => "tells the agent",
@@ -327,5 +341,5 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<SessionLogEnt
 /// Builds the entry of a task's event, for a session that takes several tasks.
 fn build_task_entry(record: &EventRecord) -> Option<SessionLogEntry> {
     let (tone, what) = show::describe_task_event(record)?;
-    Some(SessionLogEntry { who: "session".to_owned(), tone, what, text: None, record: None })
+    Some(SessionLogEntry::new("session", tone, what))
 }

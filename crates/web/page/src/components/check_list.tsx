@@ -1,4 +1,4 @@
-// The checks of a change, by gate. Output is folded, except for checks that did not pass.
+// The checks of a change, by gate. Output is folded, except for checks that need attention.
 
 import type { CheckResult } from "../api_types";
 import { spellOut } from "../formats";
@@ -13,7 +13,7 @@ const GATE_TITLES: Record<string, string> = {
 
 export function CheckList({ checks }: { checks: CheckResult[] }) {
   const gates = [...new Set(checks.map((check) => check.gate))];
-  const failed = checks.filter(needsAttention).length;
+  const failed = checks.filter((check) => check.needsAttention).length;
   return (
     <Panel title="Checks" count={checks.length} class="check-panel" actions={<CheckSummary failed={failed} total={checks.length} />}>
       {checks.length === 0 && (
@@ -43,10 +43,6 @@ export function CheckList({ checks }: { checks: CheckResult[] }) {
   );
 }
 
-function needsAttention(check: CheckResult): boolean {
-  return check.tone === "bad" || check.tone === "warning";
-}
-
 function CheckSummary({ failed, total }: { failed: number; total: number }) {
   if (total === 0) return null;
   return failed === 0 ? <Badge tone="good">all passed</Badge> : <Badge tone="bad">{`${failed} did not pass`}</Badge>;
@@ -72,7 +68,7 @@ function CheckItem({ check }: { check: CheckResult }) {
     );
   }
   return (
-    <details class="check-item" open={needsAttention(check)}>
+    <details class="check-item" open={check.needsAttention}>
       <summary class="check-line">{heading}</summary>
       <div class="check-details">
         {check.message !== null && (

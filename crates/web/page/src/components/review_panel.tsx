@@ -28,16 +28,18 @@ export function ReviewPanel({ outcome, ...props }: ReviewPanelProps) {
   return (
     <Panel title="Review" class="review-panel">
       <div class="stack">
-        {isOpen ? <CommentForm {...props} /> : <p class="muted">{describeClosedReview(change.state)}</p>}
+        {isOpen ? <CommentForm {...props} /> : <p class="muted">{describeClosedReview(props.details)}</p>}
         <ReviewOutcome outcome={outcome} task={change.task} />
         {isOpen && <Decisions {...props} />}
+        {props.details.hasLanded && props.details.canMerge && mayManage() && <RecordMerge {...props} />}
       </div>
     </Panel>
   );
 }
 
-function describeClosedReview(state: string): string {
-  if (state !== "open") return `The change is ${state}. There is nothing to decide any more.`;
+function describeClosedReview({ change, hasLanded }: ChangeDetails): string {
+  if (hasLanded) return `The change is already in ${change.base}, but the log has no merge of it.`;
+  if (change.state !== "open") return `The change is ${change.state}. There is nothing to decide any more.`;
   return "Your login may look at changes, but not review them.";
 }
 
@@ -158,6 +160,28 @@ function SendBackForm({ details, draft, onDone }: ReviewFormProps) {
   );
 }
 
+/** Records a merge that was made with plain git or on the forge. */
+function RecordMerge({ details, onDone }: ReviewFormProps) {
+  const { change } = details;
+  const record = async () => {
+    await postJson(`/api/changes/${pathSegment(change.task)}/merge`, {});
+    onDone(`The merge into ${change.base} is recorded.`);
+  };
+  return (
+    <div class="review-decisions">
+      <ConfirmButton
+        kind="primary"
+        question={`The change of ${change.task} is already in ${change.base}: record it?`}
+        confirmLabel="Record"
+        onConfirm={record}
+        details={<p>Nothing is merged again. Windlass runs what follows a merge, and cleans up.</p>}
+      >
+        Record the merge
+      </ConfirmButton>
+    </div>
+  );
+}
+
 function Decisions({ details, draft, onDone }: ReviewFormProps) {
   const { change, answers, canMerge } = details;
   const task = pathSegment(change.task);
@@ -185,7 +209,7 @@ function Decisions({ details, draft, onDone }: ReviewFormProps) {
           details={
             <p>
               The checks before a merge run first, which can take a while.
-              {details.mergeRemote !== null && change.url === null && ` Windlass then pushes ${change.base} to ${details.mergeRemote}.`}
+              {details.mergeRemote !== null && ` Windlass then pushes ${change.base} to ${details.mergeRemote}.`}
               {unsent > 0 && ` Your ${pluralize(unsent, "comment")} would not be sent.`}
             </p>
           }

@@ -3,6 +3,7 @@
 import type { AnswerChoice, WaitingItem, WaitingKind } from "../api_types";
 import { Link } from "../router";
 import { mayAnswer } from "../viewer";
+import { AgentMessage } from "./agent_message";
 import { AnswerForm } from "./answer_form";
 import { sendAnswer } from "./answer_notices";
 import { SessionLink, TaskLink } from "./panel";
@@ -74,12 +75,7 @@ export function WaitingEvidence({ item, maxLines }: { item: WaitingItem; maxLine
   return (
     <>
       {item.reason !== "" && <LongText text={item.reason} />}
-      {item.message !== null && (
-        <div class="agent-message">
-          <p class="muted small">The agent's last message</p>
-          <LongText text={item.message} maxLines={12} />
-        </div>
-      )}
+      <AgentMessage message={item.message} />
       <OutputBlock lines={item.evidence} label={`Evidence about ${waitingSubject(item)}`} maxLines={maxLines} />
     </>
   );

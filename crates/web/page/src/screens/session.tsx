@@ -16,6 +16,7 @@ import {
   TaskLink,
   ViewContent,
 } from "../components";
+import { AgentMessage } from "../components/agent_message";
 import { AnswerNotices, sendAnswer } from "../components/answer_notices";
 import { CancelSessionButton, SaySection } from "../components/session_controls";
 import { DesertedNotice, describeUsage, IterationMeter } from "../components/session_row";
@@ -61,6 +62,7 @@ function SessionContent({ timeline, reload }: { timeline: SessionTimeline; reloa
         {timeline.answers.length > 0 && (
           <Panel title="The session asks" tone="warning" class="session-question">
             <GateEvidence timeline={timeline} />
+            <AgentMessage message={timeline.question?.message ?? null} />
             {mayAnswer() ? (
               <AnswerForm subject={session.name} answers={timeline.answers} onAnswer={answer} />
             ) : (

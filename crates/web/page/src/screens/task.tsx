@@ -3,7 +3,7 @@
 import { useId, useState } from "preact/hooks";
 
 import { type ApiError, pathSegment, postEach, postJson, toApiError } from "../api_client";
-import type { AnswerChoice, LabelledText, TaskDetails, TaskGraphView, TaskNote } from "../api_types";
+import type { AnswerChoice, LabelledText, OpenQuestion, TaskDetails, TaskGraphView, TaskNote } from "../api_types";
 import {
   AnswerForm,
   Badge,
@@ -20,6 +20,7 @@ import {
   TaskLink,
   ViewContent,
 } from "../components";
+import { AgentMessage } from "../components/agent_message";
 import { AnswerNotices, sendAnswer } from "../components/answer_notices";
 import { SessionRow } from "../components/session_row";
 import { EditTaskButton, splitList } from "../components/task_forms";
@@ -88,7 +89,7 @@ function TaskContent({ details, graph, reload }: TaskContentProps) {
           <AnswerNotices waiting={details.answers.length > 0 ? [task.id] : []} subject={task.id} />
           {details.answers.length > 0 && (
             <Panel title={mayAnswer() ? "Your decision" : "Waits for a decision"} tone="warning">
-              <BlockReason details={details} />
+              {details.question !== null && <QuestionText question={details.question} />}
               {mayAnswer() ? (
                 <AnswerForm subject={task.id} answers={details.answers} onAnswer={answer} />
               ) : (
@@ -114,7 +115,7 @@ function TaskContent({ details, graph, reload }: TaskContentProps) {
           </Panel>
         </div>
         <div class="stack">
-          <FactsPanel details={details} />
+          <FactsPanel facts={details.facts} />
           {details.nextCommand !== null && (
             <Panel title="Next step">
               <CommandLine command={details.nextCommand} />
@@ -128,10 +129,7 @@ function TaskContent({ details, graph, reload }: TaskContentProps) {
   );
 }
 
-function FactsPanel({ details }: { details: TaskDetails }) {
-  // The reason of a question stands beside its answers.
-  const hasQuestion = details.answers.length > 0;
-  const facts = details.facts.filter((fact) => !(hasQuestion && fact === findReason(details)));
+function FactsPanel({ facts }: { facts: LabelledText[] }) {
   if (facts.length === 0) return null;
   return (
     <Panel title="Facts">
@@ -140,18 +138,18 @@ function FactsPanel({ details }: { details: TaskDetails }) {
   );
 }
 
-function findReason(details: TaskDetails): LabelledText | undefined {
-  return details.facts.find(({ label }) => label === "blocked" || label === "reason");
-}
-
-/** The reason stands beside the decision, also where the facts are far below on a phone. */
-function BlockReason({ details }: { details: TaskDetails }) {
-  const reason = findReason(details);
-  return reason ? (
-    <div class="block-reason">
-      <LongText text={reason.text} />
-    </div>
-  ) : null;
+/** The reason and the message stand beside the decision, also where the facts are far below on a phone. */
+function QuestionText({ question }: { question: OpenQuestion }) {
+  return (
+    <>
+      {question.reason !== "" && (
+        <div class="block-reason">
+          <LongText text={question.reason} />
+        </div>
+      )}
+      <AgentMessage message={question.message} />
+    </>
+  );
 }
 
 function TaskActions({ details, reload }: { details: TaskDetails; reload: () => void }) {

@@ -21,10 +21,6 @@ const MIN_BAR_SHARE = 0.012;
 /** Groups before these are behind a button, so that a long session opens fast. */
 const SHOWN_GROUPS = 30;
 
-function isFailed(item: TimelineItem): boolean {
-  return item.tone === "bad" || item.tone === "warning";
-}
-
 /** Returns whether an item is not over. A wait in progress has an end in the future. */
 function isInProgress(item: TimelineItem): boolean {
   return item.isPending || (item.kind === "wait" && item.endedAt !== null && item.endedAt > Date.now());
@@ -74,15 +70,15 @@ interface GroupSectionProps {
 }
 
 function GroupSection({ group, seqs, isLast, isOpen }: GroupSectionProps) {
-  const failed = group.items.filter(isFailed).length;
+  const marked = group.items.filter((item) => item.needsAttention).length;
   const bad = group.items.some((item) => item.tone === "bad");
-  const tone = bad ? "bad" : failed > 0 ? "warning" : isLast && isOpen ? "name" : "good";
+  const tone = bad ? "bad" : marked > 0 ? "warning" : isLast && isOpen ? "name" : "good";
   const isCurrent = isLast && isOpen;
   // A wait in progress ends after now, and its bar has to fit.
   const ends = group.items.map((item) => item.endedAt ?? 0);
   const span = { from: group.startedAt, to: Math.max(group.endedAt ?? Date.now(), group.startedAt + 1, ...ends) };
   return (
-    <details class="group" open={isLast || failed > 0}>
+    <details class="group" open={isLast || marked > 0}>
       <summary class="group-summary">
         <Icon name="chevron" size={18} />
         <ToneShape tone={tone} />
@@ -90,7 +86,7 @@ function GroupSection({ group, seqs, isLast, isOpen }: GroupSectionProps) {
         {group.task !== null && <span class="mono small">{group.task}</span>}
         <span class="muted small">
           {pluralize(group.items.length, "item")}
-          {failed > 0 && `, ${failed} to look at`}
+          {marked > 0 && `, ${marked} to look at`}
           {isCurrent && ", in progress"}
         </span>
         <span class="muted small push-end">
@@ -137,7 +133,7 @@ function ItemContent({ item, seqs, span }: ItemContentProps) {
     );
   }
   return (
-    <details open={isFailed(item) || item.kind === "message" || item.kind === "feedback"}>
+    <details open={item.needsAttention || item.kind === "message" || item.kind === "feedback"}>
       <summary class="item-head">
         {head}
         <Icon name="chevron" size={16} />

@@ -95,7 +95,7 @@ function SubjectLink({ view }: { view: WhyView }) {
 }
 
 /** The chain of causes, newest first. Each is a link to its position. */
-function CauseChain({ causes }: { causes: WhyCause[] }) {
+function CauseChain({ causes, hasMore }: { causes: WhyCause[]; hasMore: boolean }) {
   if (causes.length === 0) return null;
   return (
     <div>
@@ -110,6 +110,11 @@ function CauseChain({ causes }: { causes: WhyCause[] }) {
           </li>
         ))}
       </ol>
+      {hasMore && (
+        <p class="muted small">
+          More causes are left out. The <Link to="/log">log</Link> has all events.
+        </p>
+      )}
     </div>
   );
 }
@@ -129,7 +134,7 @@ function WhyReport({ why }: { why: WhyView }) {
               <Badge tone={why.tone}>{why.state}</Badge>
             </div>
             <FactList facts={why.about} />
-            <CauseChain causes={why.causes} />
+            <CauseChain causes={why.causes} hasMore={why.hasMoreCauses} />
             {why.nextCommand !== null && (
               <div class="why-next">
                 <h3>Next</h3>
