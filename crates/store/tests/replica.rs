@@ -5,7 +5,7 @@
 mod support;
 
 use windlass_engine::Seq;
-use windlass_store::{ExecuteError, MemorySequencer, SequencerFault, SqliteStore, Store, StoreError};
+use windlass_store::{ExecuteError, MemorySequencer, Sequencer, SequencerFault, SqliteStore, Store, StoreError};
 
 use support::{TempStore, command_origin, commit_command, create_task, engine_rules, fill_store, next_nonce, read_log};
 
@@ -103,13 +103,26 @@ fn message_of_newer_format_stops_copy_before_it() {
     let mut log = MemorySequencer::default();
     let mut other = join_log(&other_place, &log);
     commit_command(&mut other, &create_task("one"));
-    windlass_store::Sequencer::publish(&mut log, br#"{"v":2}"#).unwrap();
+    Sequencer::publish(&mut log, br#"{"v":2}"#).unwrap();
     let mut store = place.create();
     store.join_log().unwrap();
     store.attach_log(Box::new(log), "mill".to_owned());
     let refused = store.catch_up().unwrap_err();
     assert!(matches!(refused, StoreError::TooOld(_)), "{refused}");
     assert_eq!((store.head().unwrap(), store.replica_cursor().unwrap()), (Seq(2), Some(1)));
+}
+
+#[test]
+fn message_that_reads_nothing_counts_once_although_repeated() {
+    let (first_place, second_place) = (TempStore::new(), TempStore::new());
+    let mut log = MemorySequencer::default();
+    let mut first = first_place.create();
+    fill_store(&mut first, 3);
+    first.attach_log(Box::new(log.clone()), "mill".to_owned());
+    first.publish_log(|_| {}).unwrap();
+    let upload = log.list_bodies().remove(0);
+    Sequencer::publish(&mut log, &upload).unwrap();
+    assert_eq!(read_log(&join_log(&second_place, &log)), read_log(&first));
 }
 
 #[test]
