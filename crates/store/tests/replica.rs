@@ -148,6 +148,7 @@ fn unreachable_log_refuses_commit_and_keeps_reads() {
     let mut store = join_log(&place, &log);
     commit_command(&mut store, &create_task("one"));
     store.attach_log(Box::new(log.with_faults(|| Some(SequencerFault::Unreachable))), "mill".to_owned());
+    store.set_outage_policy(|_| false);
     let refused = try_task(&mut store, "two").unwrap_err();
     assert!(matches!(refused, ExecuteError::Store(StoreError::Unreachable(_))), "{refused}");
     assert_eq!(read_log(&store).len(), 2);

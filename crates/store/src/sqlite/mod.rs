@@ -513,7 +513,7 @@ impl Store for SqliteStore {
         nonce: u128,
     ) -> Result<Vec<EventRecord>, ExecuteError> {
         if self.log.is_some() {
-            self.catch_up()?;
+            self.catch_up_patiently()?;
             return decide_and_append(self, rules, origin, command, nonce);
         }
         self.run_transaction_until_known(|transaction| {

@@ -7,6 +7,7 @@
 //! - A message is judged by its `reads` and the table of versions alone. Rows depend on the version of the program.
 //! - A copy whose chain differs from that of a message stops: the service has lost messages, or another log is behind it.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
@@ -26,8 +27,11 @@ use crate::{AppendOutcome, StoreCommit, StoreError};
 const MAX_FOLDED_MESSAGES: usize = 256;
 /// The most bytes of events in a message of an uploaded log.
 const MAX_UPLOADED_BYTES: usize = 512 * 1024;
-/// How often a message with an unknown outcome is published again before its commit is decided anew.
-const MAX_PUBLISH_ATTEMPTS: u32 = 3;
+/// How long a command waits for a log that cannot be reached.
+const OUTAGE_PATIENCE: Duration = Duration::from_secs(30);
+/// The shortest and the longest wait between two attempts to reach the log.
+const MIN_OUTAGE_WAIT: Duration = Duration::from_millis(5);
+const MAX_OUTAGE_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait for messages before the copy is looked at again: another process may have folded them.
 const FOLD_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -36,7 +40,12 @@ pub(super) struct LogConnection {
     pub sequencer: Box<dyn Sequencer>,
     /// The name of this machine.
     pub machine: String,
+    /// Whether a call goes on waiting for a log that was away for this long.
+    pub keeps_waiting: OutagePolicy,
 }
+
+/// Decides whether a call goes on waiting for a log that was away for this long.
+pub(super) type OutagePolicy = Box<dyn FnMut(Duration) -> bool + Send>;
 
 /// The judgement of a message.
 enum MessageJudgement {
@@ -50,7 +59,20 @@ enum MessageJudgement {
 impl SqliteStore {
     /// Makes later commits of a copy go through the fleet's log.
     pub fn attach_log(&mut self, sequencer: Box<dyn Sequencer>, machine: String) {
-        self.log = Some(LogConnection { sequencer, machine }.into());
+        let keeps_waiting = Box::new(|away| away < OUTAGE_PATIENCE);
+        self.log = Some(LogConnection { sequencer, machine, keeps_waiting }.into());
+    }
+
+    /// Makes later commits ask `keeps_waiting` how long they wait for a log that cannot be reached, instead of 30 seconds.
+    pub fn set_outage_policy(&mut self, keeps_waiting: impl FnMut(Duration) -> bool + Send + 'static) {
+        if let Some(log) = &mut self.log {
+            log.get_mut().keeps_waiting = Box::new(keeps_waiting);
+        }
+    }
+
+    /// Returns whether a connection to the fleet's log is attached.
+    pub fn has_log(&self) -> bool {
+        self.log.is_some()
     }
 
     /// Returns whether the store is a copy of a fleet's log. Then only messages of this log change it.
@@ -124,24 +146,63 @@ impl SqliteStore {
         Ok(wrong.map(|(scope, _)| scope.to_string()).collect())
     }
 
+    /// Folds all messages that the log has by now, and waits for a log that is away.
+    pub(super) fn catch_up_patiently(&self) -> Result<(), StoreError> {
+        self.wait_out_outage(|| self.catch_up().map(drop))
+    }
+
     /// Publishes a commit, and folds the log up to it.
     pub(super) fn publish_commit(&self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
-        self.catch_up()?;
-        let body = match self.prepare_message(commit)? {
-            Ok(message) => message.encode(),
-            Err(known) => return Ok(known),
-        };
-        for _ in 0..MAX_PUBLISH_ATTEMPTS {
-            match self.with_sequencer(|sequencer| sequencer.publish(&body)) {
-                Ok(sequence) => {
-                    self.fold_up_to(sequence)?;
-                    return self.find_outcome(commit);
+        let is_repeated = Cell::new(false);
+        self.wait_out_outage(|| match (is_repeated.replace(true), self.try_publish(commit)?) {
+            // An earlier attempt of this call has reached the log.
+            (true, AppendOutcome::AlreadyApplied(positions)) => Ok(AppendOutcome::Durable(positions)),
+            (_, outcome) => Ok(outcome),
+        })
+    }
+
+    /// Repeats a call as long as the log cannot be reached. A message with an unknown outcome is published again: its nonce tells
+    /// whether the log has it already.
+    fn wait_out_outage<T>(&self, call: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let (began, mut wait) = (Instant::now(), MIN_OUTAGE_WAIT);
+        loop {
+            match call() {
+                Err(StoreError::Unreachable(
+                    SequencerError::Unreachable { .. } | SequencerError::OutcomeUnknown { .. },
+                )) if self.keeps_waiting(began.elapsed()) => {
+                    std::thread::sleep(wait);
+                    wait = (wait * 2).min(MAX_OUTAGE_WAIT);
                 }
-                Err(SequencerError::OutcomeUnknown { .. }) => {}
-                Err(error) => return Err(StoreError::Unreachable(error)),
+                done => return done,
             }
         }
-        Ok(AppendOutcome::Unknown)
+    }
+
+    fn keeps_waiting(&self, away: Duration) -> bool {
+        self.log.as_ref().is_some_and(|log| (log.borrow_mut().keeps_waiting)(away))
+    }
+
+    fn try_publish(&self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
+        self.catch_up()?;
+        let message = match self.prepare_message(commit)? {
+            Ok(message) => message,
+            Err(known) => return Ok(known),
+        };
+        let cursor = self.replica_cursor()?.unwrap_or(0);
+        let body = message.encode();
+        let sequence = self.with_sequencer(|sequencer| sequencer.publish(&body)).map_err(StoreError::Unreachable)?;
+        if sequence == cursor + 1 && self.readers.get() == 0 {
+            // Nothing came between, so the message need not be read back.
+            self.fold_messages(&[SequencedMessage { sequence, body }])?;
+        }
+        self.fold_up_to(sequence)?;
+        match self.find_outcome(commit)? {
+            // The log has lost what comes after this place: it appends where this copy has been already.
+            AppendOutcome::Conflict(_) if sequence <= cursor => {
+                Err(StoreError::Forked { path: self.path.clone(), after: message.after })
+            }
+            outcome => Ok(outcome),
+        }
     }
 
     /// Waits until events follow a position in this copy.
