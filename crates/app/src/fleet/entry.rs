@@ -36,6 +36,8 @@ pub struct EntryReport {
     pub address: String,
     pub events: u64,
     pub service: ServiceReport,
+    /// The file of a log of the project's own that was put away.
+    pub discarded: Option<String>,
 }
 
 impl EntryRequest {
@@ -63,7 +65,7 @@ impl EntryRequest {
 pub fn create_fleet(
     context: &CommandContext,
     request: &EntryRequest,
-    replicas: usize,
+    settings: LogSettings,
     show_progress: &mut dyn FnMut(Seq),
 ) -> Result<EntryReport, Failure> {
     let mut opened = context.open_or_create_project(Lifetime::Command)?;
@@ -71,15 +73,18 @@ pub fn create_fleet(
     let project = opened.project.clone();
     let membership = request.membership(context, &project)?;
     let mut service = connect(&membership)?;
-    let report = inspect(service.as_mut(), &membership)?;
+    let report = service.inspect_service().map_err(|error| service_failure(&error))?;
+    let expected = settings.list_weaknesses(request.address.service());
+    let weaknesses = report.weaknesses.iter().cloned().chain(expected).collect();
+    refuse_weaknesses(weaknesses, &membership)?;
     if let Some(log) = report.log.as_ref().filter(|log| log.messages > 0) {
         let (address, join) = (&membership.address, quote_shell_word(&membership.address));
         return Err(Failure::new(FailureCode::Fleet, format!("cannot create the fleet {address}"))
             .with_cause(format!("its log has {} messages already", log.messages))
             .with_hint(format!("`windlass fleet join {join}` joins it; or choose another project name")));
     }
-    service.create_log(LogSettings { replicas }).map_err(|error| service_failure(&error))?;
-    let report = inspect(service.as_mut(), &membership)?;
+    service.create_log(settings).map_err(|error| service_failure(&error))?;
+    let report = service.inspect_service().map_err(|error| service_failure(&error))?;
     membership.save(&project)?;
     let machine = membership.machine(&project).to_string();
     opened.store.attach_log(service, machine.clone());
@@ -92,6 +97,7 @@ pub fn create_fleet(
         address: membership.address.clone(),
         events: opened.store.head().map_err(hints::store_failure)?.0,
         service: report,
+        discarded: None,
     })
 }
 
@@ -99,6 +105,7 @@ pub fn create_fleet(
 pub fn join_fleet(
     context: &CommandContext,
     request: &EntryRequest,
+    discards: bool,
     show_progress: &mut dyn FnMut(Seq, u64),
 ) -> Result<EntryReport, Failure> {
     let project = match context.find_project() {
@@ -112,22 +119,30 @@ pub fn join_fleet(
     let mut opened = context.with_open_store(project.clone(), store);
     check_entry(&opened)?;
     let own = opened.store.head().map_err(hints::store_failure)?;
-    if own > Seq::START {
+    if own > Seq::START && !discards {
         return Err(Failure::new(FailureCode::Fleet, "cannot join a fleet with a log of this project's own")
             .with_cause(format!("the store has {} events that the fleet does not know", own.0))
-            .with_hint(
-                "`windlass task export FILE` keeps open tasks; then move `.windlass/windlass.db*` away and join again",
-            ));
+            .with_hint("`--discard` puts this log away, into `.windlass/backups`, and joins without it"));
     }
     let membership = request.membership(context, &project)?;
     let mut service = connect(&membership)?;
-    let report = inspect(service.as_mut(), &membership)?;
+    let report = service.inspect_service().map_err(|error| service_failure(&error))?;
+    refuse_weaknesses(report.weaknesses.clone(), &membership)?;
     let last = match &report.log {
         Some(log) => log.last_sequence,
         None => {
             return Err(Failure::new(FailureCode::Fleet, format!("there is no fleet {}", membership.address))
                 .with_hint("`windlass fleet create URL` makes it, on the machine that has the project's log"));
         }
+    };
+    let discarded = match own > Seq::START {
+        true => {
+            let file = store_records::put_store_away(&project, opened.store)?;
+            let store = store_records::open_or_create_store(&project, Lifetime::Command, context.trust)?;
+            opened = context.with_open_store(project.clone(), store);
+            Some(file.display().to_string())
+        }
+        false => None,
     };
     let machine = membership.machine(&project).to_string();
     membership.save(&project)?;
@@ -140,6 +155,7 @@ pub fn join_fleet(
         address: membership.address.clone(),
         events: opened.store.head().map_err(hints::store_failure)?.0,
         service: report,
+        discarded,
     })
 }
 
@@ -176,15 +192,18 @@ pub fn leave_fleet(context: &CommandContext) -> Result<LeaveReport, Failure> {
 }
 
 /// Brings a copy in line with a log that may have lost messages, or with an empty one.
-pub fn repair_fleet(context: &CommandContext, show_progress: &mut dyn FnMut(Seq)) -> Result<RepairReport, Failure> {
+pub fn repair_fleet(
+    context: &CommandContext,
+    settings: LogSettings,
+    show_progress: &mut dyn FnMut(Seq),
+) -> Result<RepairReport, Failure> {
     let mut opened = context.open_project()?;
     let Some(membership) = FleetMembership::find(&opened.project)? else { return Err(no_fleet_failure()) };
     require_person(&opened.project)?;
     let mut service = connect(&membership)?;
     let report = service.inspect_service().map_err(|error| service_failure(&error))?;
     if report.log.is_none() {
-        let replicas = if report.weaknesses.is_empty() { 3 } else { 1 };
-        service.create_log(LogSettings { replicas }).map_err(|error| service_failure(&error))?;
+        service.create_log(settings).map_err(|error| service_failure(&error))?;
     }
     let directory = opened.project.create_record_directory("repair")?;
     let file = directory.join(format!("copy-{}.db", std::process::id()));
@@ -220,16 +239,14 @@ fn connect(membership: &FleetMembership) -> Result<Box<dyn FleetService>, Failur
     })
 }
 
-/// Asks the service for its settings. Weaknesses that no person has accepted are a failure.
-fn inspect(service: &mut dyn FleetService, membership: &FleetMembership) -> Result<ServiceReport, Failure> {
-    let report = service.inspect_service().map_err(|error| service_failure(&error))?;
-    if membership.accepts_loss || report.weaknesses.is_empty() {
-        return Ok(report);
+/// Refuses a service that could lose messages, unless a person has accepted that.
+fn refuse_weaknesses(weaknesses: Vec<String>, membership: &FleetMembership) -> Result<(), Failure> {
+    if membership.accepts_loss || weaknesses.is_empty() {
+        return Ok(());
     }
-    let failure =
-        Failure::new(FailureCode::Fleet, format!("{} could lose acknowledged events", membership.address));
-    let failure = report.weaknesses.iter().fold(failure, Failure::with_cause);
-    Err(failure.with_hint("change these settings; to try it anyway, say `--accept-loss`"))
+    let failure = Failure::new(FailureCode::Fleet, format!("{} could lose acknowledged events", membership.address));
+    let failure = weaknesses.iter().fold(failure, Failure::with_cause);
+    Err(failure.with_hint("change these settings; to use it anyway, add `--accept-loss`"))
 }
 
 fn check_entry(opened: &OpenedProject) -> Result<(), Failure> {

@@ -37,7 +37,7 @@ impl LocalServers {
             control.wait_unless_cancelled(Duration::from_millis(200));
         }
         let is_cancelled = control.is_cancelled();
-        control.cancel();
+        control.cancel_runs();
         let mut failures = self.threads.into_iter().filter_map(|thread| describe_end(thread.join().ok()?));
         match failures.next() {
             Some(failure) if !is_cancelled => Err(failure),
@@ -130,7 +130,7 @@ fn wait_until_listening(servers: LocalServers, control: &RunControl) -> Result<L
             return servers.wait(control).and_then(|()| Err(not_started()));
         }
         if Instant::now() > give_up {
-            control.cancel();
+            control.cancel_runs();
             return Err(Failure::new(FailureCode::System, format!("{SERVER_PROGRAM} does not listen")));
         }
         control.wait_unless_cancelled(START_POLL_INTERVAL);

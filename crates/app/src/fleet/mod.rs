@@ -21,9 +21,11 @@ mod local_servers;
 mod membership;
 mod owner_liveness;
 
+pub use windlass_fleet::{FleetAddress, LogSettings, ServiceReport};
+
 pub use connection::{attach_log, connect_project, describe_outage};
 pub use entry::{EntryReport, EntryRequest, LeaveReport, create_fleet, join_fleet, leave_fleet, repair_fleet};
-pub use fleet_report::{FleetFinding, FleetReport, MachineReport, build_fleet_report};
+pub use fleet_report::{FleetFinding, FleetReport, MachineReport, build_fleet_report, config_digest};
 pub use follower::{FleetFollower, FollowSettings};
 pub use heartbeats::{service_failure, silent_owners};
 pub use local_servers::{LocalServers, start_local_servers};

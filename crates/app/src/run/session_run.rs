@@ -59,7 +59,7 @@ impl PlannedSession<'_> {
         // The choice waits until a killed owner counts as dead, so the recovery comes after it.
         recover_and_notify(opened, control, RecoveryScope::BeforeSession(choice.session_name()))?;
         let owner_lock = execution::acquire_owner_lock(&opened.project)?;
-        let _heartbeat = start_heartbeat(std::slice::from_ref(&owner_lock), config)?;
+        let _heartbeat = start_heartbeat(opened, std::slice::from_ref(&owner_lock), config)?;
         let owner = execution::owner_name(&owner_lock);
         let left = find_left_task(&opened.store, request, *target)?;
         let begin = self.begin_command(&opened.project, &owner, left)?;

@@ -5,7 +5,6 @@
 
 use windlass_config::Config;
 use windlass_engine::{Session, SessionName, StateView, Task, TaskId, WorkspaceMode};
-use windlass_process::is_owner_alive;
 use windlass_store::SqliteStore;
 use windlass_vcs::git::GitRepository;
 
@@ -112,7 +111,7 @@ pub fn warn_of_shared_directory(opened: &OpenedProject, own: &SessionName) -> Re
         opened.store.begin_snapshot().map_err(hints::store_failure)?.open_sessions().map_err(hints::store_failure)?;
     let is_at_work = |session: &&Session| {
         let is_there = session.workspace_mode.is_in_place() && session.ending_kind().is_none() && session.name != *own;
-        is_there && is_owner_alive(&opened.project.owner_directory(), session.owner.as_str())
+        is_there && opened.is_session_running_here(session)
     };
     if let Some(other) = sessions.iter().find(is_at_work) {
         let shared = format!(

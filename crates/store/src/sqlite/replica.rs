@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use windlass_engine::{
-    CommitId, Digest, Draft, EventEnvelope, RowChange, Seq, StateView, TaskId, decode_event, encode_event,
+    CommitId, Digest, Draft, RowChange, Seq, StateView, TaskId, decode_event, encode_event,
 };
 
 use super::rows::StoreSnapshot;
@@ -93,6 +93,11 @@ impl SqliteStore {
     /// Folds all messages that the log has by now. Returns how many there were. While a view is held, there is nothing to fold: its
     /// state does not change.
     pub fn catch_up(&self) -> Result<u64, StoreError> {
+        self.catch_up_with_progress(|_, _| {})
+    }
+
+    /// Does the same, and shows the last event and the place in the order after each step.
+    pub fn catch_up_with_progress(&self, mut show_progress: impl FnMut(Seq, u64)) -> Result<u64, StoreError> {
         let mut count = 0;
         if self.readers.get() > 0 {
             return Ok(count);
@@ -104,6 +109,7 @@ impl SqliteStore {
             }
             count += messages.len() as u64;
             self.fold_messages(&messages)?;
+            show_progress(self.head()?, messages.last().map_or(0, |last| last.sequence));
         }
     }
 

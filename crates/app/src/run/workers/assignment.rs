@@ -8,7 +8,6 @@ use windlass_engine::{
     NextAction, Session, SessionName, StateView, Task, TaskId, TaskState, TaskTypes, TypeName, WorkSource,
     WorkspaceMode,
 };
-use windlass_process::{is_owner_alive, is_this_process};
 use windlass_store::{SqliteStore, StoreSnapshot};
 
 use super::super::agent_choice::no_agent_failure;
@@ -216,10 +215,9 @@ pub fn find_left_sessions(
     sessions: Vec<Session>,
     workspace_mode: WorkspaceMode,
 ) -> Vec<Session> {
-    let owners = opened.project.owner_directory();
     let left = sessions.into_iter().filter(|session| is_for_workers(session, workspace_mode));
     let mut left: Vec<Session> =
-        left.filter(|session| !is_owner_still_alive(&owners, session.owner.as_str())).collect();
+        left.filter(|session| !is_owner_still_alive(&opened.project, session.owner.as_str())).collect();
     left.sort_by_key(|session| session.started);
     left
 }
@@ -238,7 +236,7 @@ fn is_for_workers(session: &Session, workspace_mode: WorkspaceMode) -> bool {
 pub fn find_orphaned_sessions(opened: &OpenedProject, workspace_mode: WorkspaceMode) -> Result<Vec<Session>, Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let tasks = list_tasks_in_states(&opened.store, &[TaskState::Active, TaskState::Submitted])?;
-    let leases = tasks.into_iter().filter_map(|task| task.lease).filter(|lease| !is_this_process(lease.owner.as_str()));
+    let leases = tasks.into_iter().filter_map(|task| task.lease).filter(|lease| !opened.project.is_own_process(lease.owner.as_str()));
     let mut sessions = Vec::new();
     for name in leases.filter_map(|lease| lease.session) {
         sessions.extend(
@@ -248,6 +246,6 @@ pub fn find_orphaned_sessions(opened: &OpenedProject, workspace_mode: WorkspaceM
                 .filter(|session| is_for_workers(session, workspace_mode)),
         );
     }
-    sessions.retain(|session| !is_owner_alive(&opened.project.owner_directory(), session.owner.as_str()));
+    sessions.retain(|session| opened.project.is_owner_dead(session.owner.as_str()));
     Ok(sessions)
 }

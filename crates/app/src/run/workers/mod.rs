@@ -26,7 +26,7 @@ use std::thread;
 
 use windlass_config::Config;
 use windlass_engine::{Session, Task, WorkSource, WorkspaceMode};
-use windlass_process::{HeartbeatThread, OwnerLock, RunControl};
+use windlass_process::{OwnerLock, RunControl};
 use windlass_store::Lifetime;
 
 use self::worker::Worker;
@@ -37,7 +37,7 @@ use super::remaining_tasks::RemainingTasks;
 use super::run_plan::NothingReady;
 use super::session_config::{find_effective_config, may_run_agent_programs};
 use super::session_run::{SessionObserver, read_protected_files, warn_of_idle_hooks};
-use super::stale_leases::{expire_stale_leases, start_heartbeat};
+use super::stale_leases::{OwnerHeartbeats, expire_stale_leases, start_heartbeat};
 use super::workspace_choice::find_workspace_mode;
 use crate::caller::CallerContext;
 use crate::context::{CommandContext, OpenedProject};
@@ -138,7 +138,7 @@ pub struct WorkerPool<'a> {
     scheduler: Arc<SessionScheduler>,
     owner_locks: Vec<OwnerLock>,
     control: RunControl,
-    _heartbeat: HeartbeatThread,
+    _heartbeat: OwnerHeartbeats,
 }
 
 impl<'a> WorkerPool<'a> {
@@ -152,7 +152,7 @@ impl<'a> WorkerPool<'a> {
         check_usual_agent(assignment, &opened.project)?;
         let owner_locks: Vec<OwnerLock> =
             (0..count).map(|_| execution::acquire_owner_lock(&opened.project)).collect::<Result<_, _>>()?;
-        let heartbeat = start_heartbeat(&owner_locks, &settings.config)?;
+        let heartbeat = start_heartbeat(opened, &owner_locks, &settings.config)?;
         recover_and_notify(opened, control, RecoveryScope::BeforeWork)?;
         let sessions = opened
             .store
