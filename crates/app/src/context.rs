@@ -7,7 +7,7 @@ use std::sync::Arc;
 use windlass_engine::{Session, SessionName, StateView, Task, TaskId, TaskState};
 use windlass_store::{Lifetime, SqliteStore, TaskFilter};
 
-use crate::fleet::OwnerLiveness;
+use crate::fleet::{self, OwnerLiveness};
 use crate::project::{self, Project};
 use crate::views::UsageCounter;
 use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints, store_records};
@@ -47,7 +47,9 @@ impl CommandContext {
             let note = format!("{}; it is only read: `windlass trust` shows what it holds", why.message);
             self.front_end.show_notice(Notice::Note(&note));
         }
-        Ok(self.with_open_store(project, store))
+        let opened = self.with_open_store(project, store);
+        fleet::refresh_copy(&opened)?;
+        Ok(opened)
     }
 
     /// Opens the project's store for a lifetime, if this machine made it.

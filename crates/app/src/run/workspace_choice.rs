@@ -10,7 +10,9 @@ use windlass_vcs::git::GitRepository;
 
 use super::run_target::RunTarget;
 use crate::caller::CallerContext;
+use crate::changes;
 use crate::context::OpenedProject;
+use crate::fleet::FleetMembership;
 use crate::project::Project;
 use crate::resume_command::{ResumeCommand, quote_typed_word};
 use crate::{Failure, FailureCode, Notice, hints};
@@ -103,6 +105,19 @@ pub fn find_workspace_mode(project: &Project, config: &Config) -> Result<Workspa
     }
     let repository = GitRepository::discover(&project.root).map_err(hints::git_failure)?;
     Ok(if repository.is_some() { WorkspaceMode::Worktrees } else { WorkspaceMode::InPlace })
+}
+
+/// Refuses worktrees in a fleet whose machines share no remote: another machine could not go on with the work.
+pub fn check_shared_remote(opened: &OpenedProject, config: &Config, mode: WorkspaceMode) -> Result<(), Failure> {
+    if mode.is_in_place() || FleetMembership::find(&opened.project)?.is_none() {
+        return Ok(());
+    }
+    match changes::find_shared_remote(&opened.project, config)? {
+        Some(_) => Ok(()),
+        None => Err(Failure::new(FailureCode::Fleet, "cannot work on tasks in worktrees")
+            .with_cause("this project is in a fleet, and its repository has no remote that all machines share")
+            .with_hint("`git remote add origin URL` adds one; with `worktrees: false`, tasks are worked on in place")),
+    }
 }
 
 /// Warns if another session works in the project's own directory now: each changes the files of the other.

@@ -19,7 +19,7 @@ use windlass_engine::{
 use super::rows::StoreSnapshot;
 use super::scopes::{self, CopyCursor, SCOPE_OF_EDGES, SCOPE_OF_IDS, SCOPE_OF_LOG};
 use super::transaction::StoreTransaction;
-use super::{SqliteStore, queries, schema};
+use super::{SqliteStore, commit_watch, queries, schema};
 use crate::memory::find_moved_scope;
 use crate::sequencer::{LogMessage, MessageError, SequencedMessage, Sequencer, SequencerError};
 use crate::{AppendOutcome, StoreCommit, StoreError};
@@ -205,14 +205,21 @@ impl SqliteStore {
     pub(super) fn wait_for_messages(&self, after: Seq, patience: Duration) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
-            self.catch_up()?;
+            let caught_up = self.catch_up().map(drop);
             let left = patience.saturating_sub(began.elapsed());
             if queries::read_head(self)? > after || left.is_zero() {
                 return Ok(());
             }
-            let cursor = self.replica_cursor()?.unwrap_or(0);
-            self.with_sequencer(|sequencer| sequencer.wait_after(cursor, left.min(FOLD_POLL_INTERVAL)))
-                .map_err(StoreError::Unreachable)?;
+            let waited = caught_up.and_then(|()| {
+                let (cursor, patience) = (self.replica_cursor()?.unwrap_or(0), left.min(FOLD_POLL_INTERVAL));
+                self.with_sequencer(|sequencer| sequencer.wait_after(cursor, patience))
+                    .map_err(StoreError::Unreachable)
+            });
+            match waited {
+                // While the log is away, another process may still fold what it has read.
+                Err(StoreError::Unreachable(_)) => commit_watch::wait_for_commit(self, after, left)?,
+                waited => waited?,
+            }
         }
     }
 

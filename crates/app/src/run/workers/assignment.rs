@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use windlass_agents::Agent;
 use windlass_config::{Config, RoleSettings, plan};
 use windlass_engine::{
-    NextAction, Session, SessionName, StateView, Task, TaskId, TaskState, TaskTypes, TypeName, WorkSource,
+    Digest, NextAction, Session, SessionName, StateView, Task, TaskId, TaskPriority, TaskState, TaskTypes, TypeName, WorkSource,
     WorkspaceMode,
 };
 use windlass_store::{SqliteStore, StoreSnapshot};
@@ -16,6 +16,9 @@ use super::super::session_choice::{is_owner_still_alive, name_after_task};
 use super::super::workspace_choice::{explain_left_in_place, is_left_in_place};
 use crate::context::{OpenedProject, list_tasks_in_states, visit_tasks_in_states};
 use crate::{Failure, agents, gatekeepers, hints};
+
+/// The number of tasks that the workers of a fleet choose from.
+const MAX_SPREAD_TASKS: usize = 16;
 
 /// The agents of a run with several workers.
 pub struct AgentAssignment<'a> {
@@ -160,24 +163,36 @@ impl<'a> AgentAssignment<'a> {
         meant.then(|| agents::resolve_agent(name, &self.config.settings)).transpose()
     }
 
-    /// Returns the next available task besides these, with a name for its session.
+    /// Returns the next available task besides these, with a name for its session. Workers of a fleet choose one of the first
+    /// tasks by their names (`spread`): if all tried the same task, all but one would try in vain.
     pub fn find_next_task(
         &self,
         store: &SqliteStore,
         busy: &BTreeSet<TaskId>,
         left: &BTreeSet<TaskId>,
+        spread: Option<&str>,
     ) -> Result<Option<(Task, SessionName)>, Failure> {
         let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
         let free = |id: &TaskId| !busy.contains(id) && !left.contains(id);
         let mut after = None;
+        let most = if spread.is_some() { MAX_SPREAD_TASKS } else { 1 };
+        let mut first: Vec<(TaskPriority, TaskId)> = Vec::new();
         while let Some(next) = snapshot.next_claimable_except(&self.closed, after).map_err(hints::view_failure)? {
+            // A more urgent task comes first, whatever the number of workers.
+            if first.len() >= most || first.first().is_some_and(|(priority, _)| *priority != next.0) {
+                break;
+            }
             let task = snapshot.find_task(next.1).map_err(hints::view_failure)?;
             if free(&next.1)
                 && task.is_some_and(|task| !self.leaves_in_place(&task) && self.choose_agent_name(&task, 0).is_some())
             {
-                return self.name_task_session(&snapshot, next.1);
+                first.push(next);
             }
             after = Some(next);
+        }
+        let chosen = spread.map_or(0, |name| choose_index(name, first.len()));
+        if let Some((_, id)) = first.get(chosen) {
+            return self.name_task_session(&snapshot, *id);
         }
         let mut after = None;
         while let Some((ended, task)) = find_next_ended_lease(&snapshot, after)? {
@@ -207,6 +222,13 @@ impl<'a> AgentAssignment<'a> {
         }
         Ok(None)
     }
+}
+
+/// Returns an index below `count` that differs between names.
+fn choose_index(name: &str, count: usize) -> usize {
+    let digest = Digest::of_bytes(name.as_bytes());
+    let number = u64::from_le_bytes(digest.0[..8].try_into().expect("a digest has 32 bytes"));
+    usize::try_from(number % count.max(1) as u64).expect("it is below a count")
 }
 
 /// Returns the unfinished sessions of dead owners that work on tasks and do not wait for a person, in the order of their starts.
