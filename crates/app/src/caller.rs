@@ -5,8 +5,8 @@ use windlass_engine::{Command, ConfigDigest, EffectId, OwnerName, PendingEffect,
 use windlass_process::{count_supervisors_above, is_below_owner};
 
 use crate::context::OpenedProject;
-use crate::fleet::OwnerLiveness;
 use crate::execution::recorded_config_source;
+use crate::fleet::OwnerLiveness;
 use crate::person::{self, ConcernedSessions};
 use crate::{Failure, FailureCode, SUPERVISE_ARGUMENT, environment, hints};
 

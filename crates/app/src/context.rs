@@ -52,11 +52,16 @@ impl CommandContext {
         Ok(opened)
     }
 
-    /// Opens the project's store for a lifetime, if this machine made it.
+    /// Opens the project's store for a lifetime, if this machine made it. A command sees what other machines of a fleet have done
+    /// until now; a service follows them.
     pub fn open_project_for(&self, lifetime: Lifetime) -> Result<OpenedProject, Failure> {
         let project = self.find_project()?;
         let store = store_records::open_store(&project, lifetime, self.trust)?;
-        Ok(self.with_open_store(project, store))
+        let opened = self.with_open_store(project, store);
+        if lifetime == Lifetime::Command {
+            fleet::refresh_copy(&opened)?;
+        }
+        Ok(opened)
     }
 
     /// Opens the project's store, or creates it.

@@ -1,6 +1,7 @@
 //! The view of a session: its state, what it waits for, and the next commands.
 
 use windlass_engine::{EffectKind, NextAction, Session, SessionEndKind, StateView, TaskId, TaskState, TurnPurpose};
+use windlass_process::MachineTag;
 use windlass_store::StoreSnapshot;
 
 use crate::context::OpenedProject;
@@ -16,12 +17,24 @@ const MAX_NAMED_TASKS: usize = 8;
 pub struct SessionView {
     pub session: Session,
     pub alive: bool,
+    /// In a fleet, the name of the machine that runs the session, or has run it.
+    pub machine: Option<String>,
+    /// Whether that is another machine.
+    pub is_elsewhere: bool,
 }
 
 impl SessionView {
     pub fn from_session(opened: &OpenedProject, session: Session) -> Self {
         let alive = opened.is_session_running(&session);
-        Self { session, alive }
+        let owner = session.owner.as_str();
+        let machine = MachineTag::find_in_owner_name(owner).map(|tag| tag.name().to_owned());
+        let is_elsewhere = opened.project.other_machine(owner).is_some();
+        Self { session, alive, machine, is_elsewhere }
+    }
+
+    /// Returns where the session runs, in words that follow its state; empty outside a fleet.
+    pub fn describe_machine(&self) -> String {
+        self.machine.as_ref().map(|machine| format!(" on {machine}")).unwrap_or_default()
     }
 
     /// Returns the state as a word for programs. A session that has ended is still running while its last hooks run.
@@ -91,11 +104,16 @@ impl SessionView {
             return Ok(vec![answer_gate_step(opened, name)]);
         }
         if !self.session.is_over() && self.alive {
-            return Ok(vec![
-                NextStep::new(format!("windlass session logs {name} --follow"), "watch it"),
-                NextStep::new(format!("windlass say \"…\" --session {name}"), "say something to the agent"),
-                NextStep::new(format!("windlass session cancel {name}"), "end it"),
-            ]);
+            // The output of an agent stays on its machine.
+            let watch = NextStep::new(format!("windlass session logs {name} --follow"), "watch it");
+            let steps = (!self.is_elsewhere).then_some(watch);
+            return Ok(steps
+                .into_iter()
+                .chain([
+                    NextStep::new(format!("windlass say \"…\" --session {name}"), "say something to the agent"),
+                    NextStep::new(format!("windlass session cancel {name}"), "end it"),
+                ])
+                .collect());
         }
         let why = NextStep::new(format!("windlass why {name}"), "see who decided what");
         Ok(match (self.session.is_over(), &self.session.stopping, self.session.ending_kind()) {

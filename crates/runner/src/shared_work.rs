@@ -42,6 +42,19 @@ impl EffectRunner<'_> {
         }
     }
 
+    /// Does the same for a branch and those that it is stacked on.
+    pub(crate) fn take_shared_branches(&self, git: &GitClient<'_>, workspace: &Workspace) -> Result<(), Error> {
+        if !self.settings.delivery.shares_work {
+            return Ok(());
+        }
+        for below in self.load_lower_tasks(workspace).unwrap_or_default() {
+            if let Some(workspace) = &below.task.workspace {
+                self.take_shared_branch(git, workspace)?;
+            }
+        }
+        self.take_shared_branch(git, workspace)
+    }
+
     /// Returns the branch of a task on the shared remote; none outside a fleet, or without a remote.
     fn shared_branch(&self, git: &GitClient<'_>, workspace: &Workspace) -> Result<Option<RemoteBranch>, Error> {
         if !self.settings.delivery.shares_work {

@@ -8,7 +8,7 @@ use windlass_vcs::git::{BranchName, Error, GitClient, GitCommitId};
 /// A task that another one is stacked on, and whose work is not merged as far as the log knows.
 #[derive(Debug, Clone)]
 pub struct ParentStackTask {
-    task: Task,
+    pub(crate) task: Task,
 }
 
 impl ParentStackTask {

@@ -197,6 +197,9 @@ impl EffectRunner<'_> {
             if other.state == TaskState::Deleted || (other.change.is_none() && !is_unmerged) {
                 continue;
             }
+            if let Some(workspace) = other.workspace.as_ref().filter(|_| is_unmerged) {
+                self.take_shared_branch(git, workspace)?;
+            }
             let branch = other.workspace.as_ref().filter(|_| is_unmerged).map(|workspace| &workspace.branch);
             let tip = branch.map(|branch| git.branch_tip(&BranchName::new(branch)?)).transpose()?.flatten();
             let is_at_start = |tip: &GitCommitId| {

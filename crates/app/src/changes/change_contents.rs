@@ -1,11 +1,13 @@
-//! The contents of a change as git shows them. Nothing is fetched or written.
+//! The contents of a change as git shows them. Nothing is fetched or written, except the branch of a change that another machine of
+//! a fleet has made.
 
 use windlass_process::RunControl;
 use windlass_runner::stacked_branches::{self, ParentStackTask};
-use windlass_vcs::git::{BranchName, DiffText, Error, FileChange, GitClient, GitCommitId, LoggedCommit};
+use windlass_vcs::git::{BranchName, DiffText, Error, FileChange, GitClient, GitCommitId, LoggedCommit, RemoteBranch};
 
 use super::{ChangeRecord, mark_landed_changes, with_git};
 use crate::context::OpenedProject;
+use crate::fleet::FleetMembership;
 use crate::{Failure, FailureCode, hints};
 
 /// The most commits that are read.
@@ -33,13 +35,29 @@ impl ChangeContents {
             }
             None => Vec::new(),
         };
+        let is_shared = FleetMembership::find(&opened.project)?.is_some();
         let seen = with_git(&opened.project, control, |git| {
+            if is_shared {
+                fetch_missing_branch(git, change)?;
+            }
             mark_landed_changes(git, std::slice::from_mut(change))?;
             read_change_contents(git, &below, change, most)
         })?;
         seen.ok_or_else(|| {
             Failure::new(FailureCode::Refused, "cannot show the change: this project is in no git repository any more")
         })
+    }
+}
+
+/// Takes the branch of a change from the remote that all machines of a fleet share, if another machine has made it.
+fn fetch_missing_branch(git: &GitClient<'_>, change: &ChangeRecord) -> Result<(), Error> {
+    let branch = BranchName::new(change.branch_name())?;
+    if change.merge_commit().is_some() || git.branch_tip(&branch)?.is_some() {
+        return Ok(());
+    }
+    match git.merge_remote(Some(&BranchName::new(change.base_name())?))? {
+        Some(remote) => git.take_remote_branch(&RemoteBranch { remote, branch: branch.clone(), local: branch }),
+        None => Ok(()),
     }
 }
 

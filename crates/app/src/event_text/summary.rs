@@ -1,9 +1,10 @@
 //! An event in a few words.
 
 use windlass_engine::{
-    AfterIteration, ConversationStart, Event, EventRecord, GateAnswer, GateDecision, Promise, RunId, SessionEnd,
-    SessionEndKind, Timestamp, TurnPurpose,
+    AfterIteration, ConversationStart, Event, EventRecord, GateAnswer, GateDecision, OwnerName, Promise, RunId,
+    SessionEnd, SessionEndKind, Timestamp, TurnPurpose,
 };
+use windlass_process::MachineTag;
 
 use super::{bridge, drive, pipeline, workflow};
 use crate::time_format::format_local_time;
@@ -18,7 +19,7 @@ pub fn find_retry_moment(record: &EventRecord) -> Option<Timestamp> {
 pub fn summarize_event(record: &EventRecord) -> String {
     let text = match &record.envelope.event {
         Event::TaskCreated(created) => created.goal.clone(),
-        Event::TaskClaimed(claimed) => format!("by {} (epoch {})", claimed.owner, claimed.epoch),
+        Event::TaskClaimed(claimed) => format!("by {} (epoch {})", describe_owner(&claimed.owner), claimed.epoch),
         Event::LeaseExpired(expired) => format!("of {} (epoch {})", expired.owner, expired.epoch),
         Event::TaskCompleted(completed) => completed.result.clone().unwrap_or_default(),
         Event::TaskBlocked(blocked) => blocked.reason.clone(),
@@ -66,8 +67,8 @@ pub fn summarize_event(record: &EventRecord) -> String {
 fn summarize_session_event(event: &Event) -> String {
     let turn = |run: &RunId| format!("{} {}", run.session, run.iteration);
     match event {
-        Event::SessionStarted(started) => format!("{} by {}", started.agent, started.owner),
-        Event::SessionResumed(resumed) => format!("by {}", resumed.owner),
+        Event::SessionStarted(started) => format!("{} by {}", started.agent, describe_owner(&started.owner)),
+        Event::SessionResumed(resumed) => format!("by {}", describe_owner(&resumed.owner)),
         Event::SessionStopping(stopping) => format_ending(stopping.ending, stopping.reason.as_deref()),
         Event::SessionEnded(ended) => format_ending(ended.ending, ended.reason.as_deref()),
         Event::IterationStarted(started) => turn(&started.run),
@@ -159,4 +160,16 @@ pub fn format_feedback_count(pieces: u32) -> String {
 /// Returns the first line that is not blank, as a short form of an agent's long answer.
 fn first_nonblank_line(output: &str) -> String {
     output.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+}
+
+/// Returns the name of an owner; in a fleet, its process and its machine.
+fn describe_owner(owner: &OwnerName) -> String {
+    let name = owner.as_str();
+    match MachineTag::find_in_owner_name(name) {
+        Some(machine) => {
+            let process: String = name.splitn(3, '-').take(2).collect::<Vec<_>>().join("-");
+            format!("{process} on {}", machine.name())
+        }
+        None => name.to_owned(),
+    }
 }

@@ -31,8 +31,9 @@ pub fn connect_project(project: &Project) -> Result<Option<(FleetMembership, Box
 }
 
 fn open_service(membership: &FleetMembership) -> Result<Box<dyn FleetService>, Failure> {
-    connect_service(membership.access()?)
-        .map_err(|error| Failure::new(FailureCode::System, "cannot start the connection to the fleet").with_cause(error))
+    connect_service(membership.access()?).map_err(|error| {
+        Failure::new(FailureCode::System, "cannot start the connection to the fleet").with_cause(error)
+    })
 }
 
 /// Folds what is new in the fleet's log, for a command that reads. Without the log, the command reads the copy as it is.

@@ -153,11 +153,7 @@ fn list_machines(
     Ok(machines.into_values().collect())
 }
 
-fn add_machine<'m>(
-    machines: &'m mut BTreeMap<String, MachineReport>,
-    name: &str,
-    own: &str,
-) -> &'m mut MachineReport {
+fn add_machine<'m>(machines: &'m mut BTreeMap<String, MachineReport>, name: &str, own: &str) -> &'m mut MachineReport {
     machines.entry(name.to_owned()).or_insert_with(|| MachineReport {
         machine: name.to_owned(),
         is_this: name == own,

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use windlass_engine::{EventType, Seq, encode_event};
 use windlass_fleet::{FleetService, OwnerHeartbeat, PublishedEvent};
+use windlass_process::wake_owner;
 use windlass_store::{EventFilter, Lifetime, SqliteStore, Store};
-use windlass_engine::{Seq, encode_event};
 
 use super::heartbeats::service_failure;
 use super::{FleetMembership, connect_project};
@@ -133,6 +134,7 @@ impl FollowWork {
             let followed = store.wait_for_events(head, patience);
             let is_away = followed.is_err();
             self.note_outage(followed.err().map(|error| error.to_string()));
+            self.wake_cancelled_owners(&store, head);
             if is_away && !stopped.load(Ordering::Relaxed) {
                 thread::sleep(RETRY_WAIT.min(left.max(FOLLOW_SLICE)));
             }
@@ -157,6 +159,16 @@ impl FollowWork {
             self.service.record_heartbeat(&heartbeat, self.settings.lifetime)?;
         }
         Ok(())
+    }
+
+    /// Makes this process look for cancellations, if another machine has cancelled a session.
+    fn wake_cancelled_owners(&self, store: &SqliteStore, seen: Seq) {
+        let filter = EventFilter { types: vec![EventType::SessionStopping], ..EventFilter::default() };
+        if store.read_events(&filter, seen, 1).is_ok_and(|found| !found.is_empty()) {
+            for owner in &self.settings.owners {
+                wake_owner(&self.project.owner_directory(), owner);
+            }
+        }
     }
 
     /// Publishes the events that follow the last published one.
@@ -185,7 +197,8 @@ impl FollowWork {
     fn note_outage(&mut self, error: Option<String>) {
         match error {
             Some(why) if !self.is_away => {
-                self.front_end.show_notice(Notice::Warning(&format!("{why}; the work goes on, and waits to be recorded")));
+                self.front_end
+                    .show_notice(Notice::Warning(&format!("{why}; the work goes on, and waits to be recorded")));
                 self.is_away = true;
             }
             None if self.is_away => {

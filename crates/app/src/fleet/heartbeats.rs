@@ -16,8 +16,7 @@ pub fn silent_owners(
     limit: Duration,
 ) -> Result<Vec<String>, Failure> {
     let found = service.list_heartbeats().map_err(|error| service_failure(&error))?;
-    let ages: BTreeMap<String, Duration> =
-        found.into_iter().map(|(heartbeat, age)| (heartbeat.owner, age)).collect();
+    let ages: BTreeMap<String, Duration> = found.into_iter().map(|(heartbeat, age)| (heartbeat.owner, age)).collect();
     let is_silent = |owner: &&String| ages.get(*owner).is_none_or(|age| *age > limit);
     Ok(owners.iter().filter(is_silent).cloned().collect())
 }
@@ -27,7 +26,9 @@ pub fn service_failure(error: &SequencerError) -> Failure {
     let hint = match error {
         SequencerError::Unreachable { .. } => "check that the servers run and that this machine can reach them",
         SequencerError::Refused { .. } => "`windlass fleet doctor` checks the servers and their settings",
-        SequencerError::OutcomeUnknown { .. } => "look before you try again: `windlass events` shows whether it was recorded",
+        SequencerError::OutcomeUnknown { .. } => {
+            "look before you try again: `windlass events` shows whether it was recorded"
+        }
     };
     Failure::from_error(FailureCode::Fleet, error).with_hint(hint)
 }

@@ -6,8 +6,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use windlass_process::{
-    CaptureLimits, OwnerLock, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl,
-    overlay_environment, run_with_own_supervisor,
+    CaptureLimits, OwnerLock, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramStartError,
+    RunControl, overlay_environment, run_with_own_supervisor,
 };
 
 use crate::{Failure, FailureCode, environment};
@@ -94,7 +94,9 @@ fn server_config(data: &Path, port: u16, cluster: Option<(u16, &[String])>) -> S
     );
     if let Some((cluster_port, routes)) = cluster {
         let routes = serde_json::to_string(routes).expect("texts become JSON");
-        text.push_str(&format!("cluster {{ name: windlass, listen: \"127.0.0.1:{cluster_port}\", routes: {routes} }}\n"));
+        text.push_str(&format!(
+            "cluster {{ name: windlass, listen: \"127.0.0.1:{cluster_port}\", routes: {routes} }}\n"
+        ));
     }
     text
 }
@@ -105,7 +107,8 @@ fn start_server(directory: &Path, config: &Path, control: &RunControl) -> Result
     let failed = |error: std::io::Error| {
         Failure::new(FailureCode::System, format!("cannot start {SERVER_PROGRAM}")).with_cause(error)
     };
-    let owner_lock = OwnerLock::acquire(&directory.join("owners"), crate::execution::random_nonce()?).map_err(failed)?;
+    let owner_lock =
+        OwnerLock::acquire(&directory.join("owners"), crate::execution::random_nonce()?).map_err(failed)?;
     let argv = vec![SERVER_PROGRAM.into(), "--config".into(), config.as_os_str().to_owned()];
     let environment = overlay_environment(&environment::inherited_environment(), Vec::new());
     let spec = ProgramSpec {

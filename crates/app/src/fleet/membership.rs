@@ -39,7 +39,12 @@ pub struct FleetMembership {
 
 impl FleetMembership {
     /// Describes a new member.
-    pub fn new(project: &Project, access: &FleetAccess, machine_name: &str, accepts_loss: bool) -> Result<Self, Failure> {
+    pub fn new(
+        project: &Project,
+        access: &FleetAccess,
+        machine_name: &str,
+        accepts_loss: bool,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             version: MEMBERSHIP_VERSION,
             project: project.root.to_string_lossy().into_owned(),
@@ -98,7 +103,10 @@ impl FleetMembership {
         let mut text = format!("{}\n{:016x}\n", environment::machine_id(), self.salt).into_bytes();
         text.extend(project.root.as_os_str().as_bytes());
         let digest = Digest::of_bytes(&text);
-        MachineTag::new(&self.machine_name, u32::from_be_bytes(digest.0[..4].try_into().expect("a digest has 32 bytes")))
+        MachineTag::new(
+            &self.machine_name,
+            u32::from_be_bytes(digest.0[..4].try_into().expect("a digest has 32 bytes")),
+        )
     }
 
     /// Returns how to reach the service.

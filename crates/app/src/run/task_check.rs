@@ -56,8 +56,7 @@ pub fn check_task_workable(opened: &OpenedProject, id: TaskId) -> Result<(), Fai
 pub fn is_held_by_idle_session(opened: &OpenedProject, task: &Task) -> Result<bool, Failure> {
     let Some(name) = task.lease.as_ref().and_then(|lease| lease.session.as_ref()) else { return Ok(false) };
     let session = opened.require_session(name)?;
-    Ok(session.next_action() == NextAction::Answer
-        || opened.project.is_owner_dead(session.owner.as_str()))
+    Ok(session.next_action() == NextAction::Answer || opened.project.is_owner_dead(session.owner.as_str()))
 }
 
 /// Describes the holder of a task, with the next command if the holder does not go on by itself.

@@ -25,13 +25,14 @@ use windlass_engine::{
 };
 use windlass_hooks::SecretMask;
 use windlass_process::OwnerLock;
-use windlass_store::{SqliteStore, Store};
+use windlass_store::{Lifetime, SqliteStore, Store};
 use windlass_tools::validation::ValidatorEnv;
 use windlass_tools::{self as tools, CallerHint, RunControl, ToolError, ToolHost};
 
 use crate::caller::{CallerContext, requires_person};
-use crate::context::OpenedProject;
+use crate::context::{CommandContext, OpenedProject};
 use crate::execution::{self, HookExecution, owner_name};
+use crate::fleet::{FleetFollower, FollowSettings};
 use crate::person::ConcernedSessions;
 use crate::runner_settings::{build_secret_mask, supervisor_launcher, validator_permission, validator_trust};
 use crate::{Failure, FailureCode, Notice, environment, hints, trust};
@@ -47,6 +48,7 @@ pub struct ProjectToolHost {
     cached: Option<CachedConfig>,
     /// Set from the first call on that could enqueue a hook.
     owner_lock: Option<OwnerLock>,
+    _follower: Option<FleetFollower>,
     /// A file that was changed within this time may change again without a new time stamp.
     recent: Duration,
 }
@@ -85,7 +87,14 @@ struct FileStamp {
 impl ProjectToolHost {
     pub fn new(opened: OpenedProject) -> Self {
         let (user, config_file) = (environment::user_name(), opened.project.config_file());
-        Self { opened, config_file, user, cached: None, owner_lock: None, recent: FILE_CLOCK_TICK }
+        Self { opened, config_file, user, cached: None, owner_lock: None, recent: FILE_CLOCK_TICK, _follower: None }
+    }
+
+    /// Opens the host of a server that lives on. In a fleet, it follows the log.
+    pub fn open_for_server(context: &CommandContext) -> Result<Self, Failure> {
+        let opened = context.open_project_for(Lifetime::Service)?;
+        let follower = FleetFollower::start(&opened, FollowSettings::default())?;
+        Ok(Self { _follower: follower, ..Self::new(opened) })
     }
 
     /// Returns the owner lock of this process, acquired on first use.

@@ -6,7 +6,6 @@ use windlass_app::tool_host::{ProjectToolHost, to_tool_error};
 use windlass_app::{Failure, FailureCode, environment, execution};
 use windlass_mcp::{AccessToken, AddressError, AgentDriverKind, BoundAddress, StopHandle as End, ToolServer};
 use windlass_process::{RunControl, signals};
-use windlass_store::Lifetime;
 use windlass_tools::{ToolRouter, tool_catalogue};
 
 use crate::output::{EarlyExit, MessageWriter, Output};
@@ -37,9 +36,7 @@ pub fn run_mcp_server(context: &CommandContext, args: Args, out: &mut Output) ->
         }
     })
     .map_err(|error| Failure::new(FailureCode::System, "cannot listen to signals").with_cause(error))?;
-    let open = move || {
-        Ok(ToolRouter::new(ProjectToolHost::new(context.open_project_for(Lifetime::Service).map_err(to_tool_error)?)))
-    };
+    let open = move || Ok(ToolRouter::new(ProjectToolHost::open_for_server(&context).map_err(to_tool_error)?));
     let driven =
         if environment::run_variable().is_some() { AgentDriverKind::ByWindlass } else { AgentDriverKind::ByItself };
     let server = ToolServer::new(tool_catalogue(), open, end).with_driver(driven);

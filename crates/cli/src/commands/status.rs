@@ -163,6 +163,7 @@ fn open_session_to_json(OpenSession { seen, waits_for, next }: &OpenSession) -> 
         "task": session.task,
         "iteration": session.iteration,
         "running": seen.alive,
+        "machine": seen.machine,
         "ended": session.ending_kind(),
         "waitsFor": waits_for,
         "next": next.as_ref().map(NextStep::shell_line),
@@ -187,7 +188,9 @@ fn print_open_sessions(sessions: &[OpenSession], out: &mut Output) -> CommandRes
             _ => (TextTone::Warning, "interrupted while ending; `windlass doctor --settle` ends it"),
         };
         let name = out.paint(TextTone::Strong, &session.name);
-        out.print_line(format_args!("{name}  iteration {}, {}", session.iteration, out.paint(tone, word)))?;
+        let place = seen.describe_machine();
+        let state = out.paint(tone, format!("{word}{place}"));
+        out.print_line(format_args!("{name}  iteration {}, {state}", session.iteration))?;
         let task = session.task.map(|id| id.to_string()).unwrap_or_default();
         let goal = session.goal.as_deref().unwrap_or(&task);
         let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);

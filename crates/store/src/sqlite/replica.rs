@@ -12,9 +12,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use windlass_engine::{
-    CommitId, Digest, Draft, RowChange, Seq, StateView, TaskId, decode_event, encode_event,
-};
+use windlass_engine::{CommitId, Digest, Draft, RowChange, Seq, StateView, TaskId, decode_event, encode_event};
 
 use super::rows::StoreSnapshot;
 use super::scopes::{self, CopyCursor, SCOPE_OF_EDGES, SCOPE_OF_IDS, SCOPE_OF_LOG};
@@ -212,8 +210,7 @@ impl SqliteStore {
             }
             let waited = caught_up.and_then(|()| {
                 let (cursor, patience) = (self.replica_cursor()?.unwrap_or(0), left.min(FOLD_POLL_INTERVAL));
-                self.with_sequencer(|sequencer| sequencer.wait_after(cursor, patience))
-                    .map_err(StoreError::Unreachable)
+                self.with_sequencer(|sequencer| sequencer.wait_after(cursor, patience)).map_err(StoreError::Unreachable)
             });
             match waited {
                 // While the log is away, another process may still fold what it has read.

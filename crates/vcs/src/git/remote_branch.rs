@@ -68,7 +68,10 @@ impl GitClient<'_> {
             return Ok(());
         }
         // The remote's branch is ours: the next push goes on from there.
-        self.build_command(&["update-ref"]).with_argument(shared.branch.pushed_ref()).with_argument(&there).run_checked()?;
+        self.build_command(&["update-ref"])
+            .with_argument(shared.branch.pushed_ref())
+            .with_argument(&there)
+            .run_checked()?;
         Ok(())
     }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use windlass_agents::Agent;
 use windlass_config::{Config, RoleSettings, plan};
 use windlass_engine::{
-    Digest, NextAction, Session, SessionName, StateView, Task, TaskId, TaskPriority, TaskState, TaskTypes, TypeName, WorkSource,
-    WorkspaceMode,
+    Digest, NextAction, Session, SessionName, StateView, Task, TaskId, TaskPriority, TaskState, TaskTypes, TypeName,
+    WorkSource, WorkspaceMode,
 };
 use windlass_store::{SqliteStore, StoreSnapshot};
 
@@ -258,7 +258,10 @@ fn is_for_workers(session: &Session, workspace_mode: WorkspaceMode) -> bool {
 pub fn find_orphaned_sessions(opened: &OpenedProject, workspace_mode: WorkspaceMode) -> Result<Vec<Session>, Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let tasks = list_tasks_in_states(&opened.store, &[TaskState::Active, TaskState::Submitted])?;
-    let leases = tasks.into_iter().filter_map(|task| task.lease).filter(|lease| !opened.project.is_own_process(lease.owner.as_str()));
+    let leases = tasks
+        .into_iter()
+        .filter_map(|task| task.lease)
+        .filter(|lease| !opened.project.is_own_process(lease.owner.as_str()));
     let mut sessions = Vec::new();
     for name in leases.filter_map(|lease| lease.session) {
         sessions.extend(

@@ -33,10 +33,10 @@ pub struct AddressArgs {
 
 impl AddressArgs {
     fn into_request(self) -> Result<EntryRequest, Failure> {
-        let address: FleetAddress =
-            self.url.parse().map_err(|error| Failure::from_error(FailureCode::Usage, &error).with_hint(
-                "for example `nats://127.0.0.1:4222/shop`: the server, and the name of the project there",
-            ))?;
+        let address: FleetAddress = self.url.parse().map_err(|error| {
+            Failure::from_error(FailureCode::Usage, &error)
+                .with_hint("for example `nats://127.0.0.1:4222/shop`: the server, and the name of the project there")
+        })?;
         Ok(EntryRequest {
             address,
             credentials: self.creds,
@@ -85,8 +85,7 @@ pub fn run_create(context: &CommandContext, args: CreateArgs, out: &mut Output) 
         Err(_) => 0,
     };
     let mut progress = ProgressLine::new("publishing");
-    let report =
-        fleet::create_fleet(context, &request, args.log.settings(), &mut |head| progress.show(head.0, all))?;
+    let report = fleet::create_fleet(context, &request, args.log.settings(), &mut |head| progress.show(head.0, all))?;
     drop(progress);
     print_entry(&report, "created", out)?;
     if !out.is_json() {
@@ -170,8 +169,10 @@ pub fn run_leave(context: &CommandContext, args: &LeaveArgs, out: &mut Output) -
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Each member that stops with a fork runs this: first one that has all events, then the others. Where two logs
-really differ, nothing is changed.")]
+#[command(
+    after_help = "Each member that stops with a fork runs this: first one that has all events, then the others. Where two logs
+really differ, nothing is changed."
+)]
 pub struct RepairArgs {
     #[command(flatten)]
     log: LogArgs,

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use windlass_app::context::CommandContext;
-use windlass_app::{environment, execution, fleet};
 use windlass_app::{Failure, FailureCode};
+use windlass_app::{environment, execution, fleet};
 
 use crate::output::{CommandResult, Output, TextTone};
 

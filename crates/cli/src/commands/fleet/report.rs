@@ -44,9 +44,14 @@ fn describe_service(report: &FleetReport) -> String {
         (Some(service), _) => {
             let log = service.log.as_ref().map_or_else(
                 || "no log".to_owned(),
-                |log| match log.replicas {
-                    Some(replicas) => format!("{} messages on {replicas} servers", log.messages),
-                    None => format!("{} messages", log.messages),
+                |log| {
+                    let servers = match log.replicas {
+                        Some(1) => " on 1 server".to_owned(),
+                        Some(replicas) => format!(" on {replicas} servers"),
+                        None => String::new(),
+                    };
+                    let plural = if log.messages == 1 { "" } else { "s" };
+                    format!("{} message{plural}{servers}", log.messages)
                 },
             );
             let trip = service.round_trip.as_secs_f64() * 1000.0;
@@ -79,8 +84,13 @@ fn describe_machine(machine: &MachineReport, out: &Output) -> String {
             format!("{processes}{age}")
         }
     };
-    let sessions = if machine.sessions.is_empty() { String::new() } else { format!(": {}", machine.sessions.join(", ")) };
-    format!("{}{this}  {state}{}", out.paint(TextTone::Name, text::clean_line(&machine.machine)), text::clean_line(&sessions))
+    let sessions =
+        if machine.sessions.is_empty() { String::new() } else { format!(": {}", machine.sessions.join(", ")) };
+    format!(
+        "{}{this}  {state}{}",
+        out.paint(TextTone::Name, text::clean_line(&machine.machine)),
+        text::clean_line(&sessions)
+    )
 }
 
 fn print_finding(finding: &FleetFinding, out: &mut Output) -> CommandResult {

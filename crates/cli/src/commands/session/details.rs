@@ -114,7 +114,11 @@ impl SessionDetails {
         let session = &self.seen.session;
         let terms = &session.terms;
         let at = |record: &EventRecord| show::format_local_time(record.envelope.timestamp);
-        let alive = if self.seen.alive { "alive" } else { "dead" };
+        let alive = match (self.seen.is_elsewhere, self.seen.alive) {
+            (true, _) => "on another machine",
+            (false, true) => "alive",
+            (false, false) => "dead",
+        };
         let completion = match terms.completion {
             CompletionMode::Promise => "the agent has to say that it is done",
             CompletionMode::Gate => "the stop hooks decide",
@@ -130,6 +134,7 @@ impl SessionDetails {
             ("started", self.started.as_ref().map(at)),
             ("ended", self.ended.as_ref().map(at)),
             ("owner", Some(format!("{}, {alive}", session.owner)).filter(|_| !session.is_over())),
+            ("machine", self.seen.machine.clone()),
             ("iterations", Some(format!("{} of {}{interrupted}", session.iteration, terms.max_iterations))),
             ("sent back", Some(format_sent_back(session))),
             ("used", (!session.watch.used.is_nothing()).then(|| session.watch.used.to_string())),
@@ -170,6 +175,7 @@ fn session_details_to_json(shown: &SessionDetails) -> Value {
         "endedAt": at(&shown.ended),
         "owner": session.owner,
         "ownerAlive": shown.seen.alive,
+        "machine": shown.seen.machine,
         "iteration": session.iteration,
         "interrupted": session.interrupted,
         "sentBack": session.retries,

@@ -68,7 +68,8 @@ fn print_session(listed: &ListedSession, names: usize, state: &str, out: &mut Ou
     let task = session.task.map(|task| format!("{task} ")).unwrap_or_default();
     let goal = listed.goal.as_deref().unwrap_or(GRAPH_GOAL);
     let room = out.columns().unwrap_or(120).saturating_sub(2).max(20);
-    let told = text::fit_to_width(&format!("{task}{goal}  ({})", session.agent), room);
+    let told =
+        text::fit_to_width(&format!("{task}{goal}  ({}{})", session.agent, listed.seen.describe_machine()), room);
     out.print_line(format_args!("  {}", out.paint(TextTone::Faint, told)))
 }
 
@@ -112,5 +113,6 @@ fn listed_session_to_json(listed: &ListedSession) -> serde_json::Value {
         "startedAt": session.started_at,
         "owner": session.owner,
         "ownerAlive": seen.alive,
+        "machine": seen.machine,
     })
 }

@@ -30,7 +30,7 @@ use crate::hook::TRIAL_INDEX;
 use crate::stacked_branches::{first_unmerged, own_work_base, own_work_start};
 use crate::wording::list_file_names;
 use crate::workspace::commit_message;
-use crate::workspace_problem::{WorkspaceProblem, describe_causes};
+use crate::workspace_problem::{WorkspaceProblem, describe_causes, explain_git_error};
 use crate::{EffectRunner, RunError};
 
 /// Maximum wait for another process that merges.
@@ -211,6 +211,10 @@ impl EffectRunner<'_> {
                 Ok(ManualMergeOutcome::AlreadyMerged)
             }
             Some(now) if now.state == task.state && now.workspace == task.workspace => {
+                if let Err(error) = self.with_git(|git| self.take_shared_branches(git, &workspace)) {
+                    self.release_merge_lock();
+                    return Ok(refused_outcome(explain_git_error(&error), RETRY_HINT));
+                }
                 let request =
                     ManualMergeRequest { task: &now, workspace: &workspace, checks, submitted: submitted.as_deref() };
                 match self.merge_with_lock(&request) {
