@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 pub mod bridge_calls;
+pub mod certificates;
 pub mod delivery;
 pub mod effects;
 pub mod forge;

@@ -19,6 +19,7 @@ pub const DATABASE_USER: &str = "windlass";
 /// A running server. Dropping it ends its processes.
 pub struct PostgresServer {
     process: Child,
+    port: u16,
     programs: PathBuf,
     directory: TempDir,
 }
@@ -26,12 +27,12 @@ pub struct PostgresServer {
 impl PostgresServer {
     /// Starts the newest installed server; none if there is none.
     pub fn start() -> Option<Self> {
-        Self::start_with("", |_| {})
+        Self::start_on(5432, "", |_| {})
     }
 
     /// Starts a server with lines of a configuration file, after `prepare` has put files into the directory that relative paths
-    /// begin at.
-    pub fn start_with(configuration: &str, prepare: impl FnOnce(&Path)) -> Option<Self> {
+    /// begin at. The port is a part of the name of its socket.
+    pub fn start_on(port: u16, configuration: &str, prepare: impl FnOnce(&Path)) -> Option<Self> {
         let programs = find_programs()?;
         let directory = tempfile::tempdir().expect("a temporary directory");
         let data = directory.path().join("data");
@@ -44,7 +45,7 @@ impl PostgresServer {
         let output = initdb.output().expect("initdb can be started");
         assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
         let settings = format!(
-            "listen_addresses = ''\nunix_socket_directories = '{}'\n{configuration}\n",
+            "listen_addresses = ''\nport = {port}\nunix_socket_directories = '{}'\n{configuration}\n",
             directory.path().display()
         );
         fs::write(data.join("postgresql.auto.conf"), settings).expect("a temporary directory takes files");
@@ -52,7 +53,7 @@ impl PostgresServer {
         for entry in fs::read_dir(&data).expect("the directory is there") {
             give_to_server(&entry.expect("it has entries").path());
         }
-        let mut server = Self { process: start_process(&programs, directory.path()), programs, directory };
+        let mut server = Self { process: start_process(&programs, directory.path()), port, programs, directory };
         server.await_ready();
         Some(server)
     }
@@ -60,7 +61,7 @@ impl PostgresServer {
     /// Returns the address of a project's log on this server.
     pub fn log_address(&self, project: &str) -> String {
         let directory = self.socket_directory().replace('/', "%2F");
-        format!("postgres://{DATABASE_USER}@{directory}:5432/postgres/{project}")
+        format!("postgres://{DATABASE_USER}@{directory}:{}/postgres/{project}", self.port)
     }
 
     pub fn socket_directory(&self) -> String {

@@ -125,10 +125,10 @@ impl PostgresConnection {
             if self.find_last_sequence(project).await? > after || left.is_zero() {
                 return Ok(());
             }
-            match tokio::time::timeout(left.min(NEWS_POLL_INTERVAL), self.news.changed()).await {
+            let news = tokio::time::timeout(left.min(NEWS_POLL_INTERVAL), self.news.changed()).await;
+            if matches!(news, Ok(Err(_))) {
                 // A broken connection ends the wait: the next call opens another one.
-                Ok(Err(_)) => return Ok(()),
-                Ok(Ok(())) | Err(_) => {}
+                return Ok(());
             }
         }
     }
