@@ -23,7 +23,7 @@ mod runtime_thread;
 mod service;
 
 pub use address::{FleetAddress, FleetAddressError, ServerEndpoint, ServiceKind};
-pub use nats::NatsService;
+pub use nats::{NatsService, describe_permissions};
 pub use postgres::PostgresService;
 pub use service::{
     FleetAccess, FleetService, LogSettings, OwnerHeartbeat, PublishedEvent, ServiceLog, ServiceReport, connect_service,

@@ -2,10 +2,12 @@
 //!
 //! [`history`] generates random sequences of commands, [`project`] runs them in memory, [`model`] predicts their outcome,
 //! and [`invariants`] checks the invariants of the state. A test of another view runs the same history and compares the results.
-//! [`provider`] is a model server for real agents, [`forge`] a forge for changes, and [`nats_server`] a server of NATS. [`hostile`] generates hostile input.
+//! [`provider`] is a model server for real agents, [`forge`] a forge for changes. [`nats_server`],
+//! [`nats_cluster`] and [`postgres_server`] start servers for the log of a fleet. [`hostile`] generates hostile input.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 pub mod bridge_calls;
+pub mod certificates;
 pub mod delivery;
 pub mod effects;
 pub mod forge;
@@ -15,7 +17,9 @@ pub mod hook_actions;
 pub mod hostile;
 pub mod invariants;
 pub mod model;
+pub mod nats_cluster;
 pub mod nats_server;
+pub mod postgres_server;
 pub mod project;
 pub mod provider;
 pub mod rules;

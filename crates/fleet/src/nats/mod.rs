@@ -15,11 +15,14 @@ mod connection;
 mod events;
 mod log;
 mod names;
+mod permissions;
 mod report;
 
 use std::time::{Duration, Instant};
 
 use windlass_store::{SequencedMessage, Sequencer, SequencerError};
+
+pub use self::permissions::describe_permissions;
 
 use self::connection::NatsConnection;
 use self::names::ProjectSubjects;

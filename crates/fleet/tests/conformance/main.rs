@@ -1,4 +1,4 @@
-//! The contract of every store, on copies of a log in NATS JetStream.
+//! The contract of every store, on copies of a log in a service.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
@@ -23,4 +23,18 @@ mod support;
 
 mod nats {
     conformance!(crate::backends::NatsBackend);
+}
+
+mod postgres {
+    conformance!(crate::backends::PostgresBackend);
+}
+
+/// What several servers could break: the rest is the same as with one.
+mod cluster {
+    tests! { crate::backends::ClusterBackend:
+        acknowledged_is_visible_to_others_and_after_reopening in commits;
+        the_same_commit_never_counts_twice in commits;
+        a_waiter_is_woken_by_an_append_and_by_nothing_else in event_wait;
+        many_writers_lose_and_double_nothing in races;
+    }
 }

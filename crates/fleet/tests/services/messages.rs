@@ -1,0 +1,75 @@
+//! Messages of any length, and repeated ones.
+
+use windlass_engine::Digest;
+use windlass_store::SequencedMessage;
+
+use crate::{assert_refused, connect, create_log, start_nats, start_postgres};
+
+const KIB: usize = 1024;
+
+/// Returns the body of a message, without a pattern that repeats at the length of a part.
+fn long_body(length: usize, seed: u8) -> Vec<u8> {
+    (0..length).map(|index| (index % 251) as u8 ^ (index / 65_536) as u8 ^ seed).collect()
+}
+
+/// Publishes messages around the length of one part, and returns their sequences with the digest of their bodies.
+fn publish_bodies(address: &str) -> Vec<(u64, String)> {
+    let (mut service, mut reader) = (create_log(address), connect(address));
+    let lengths = [1, 900 * KIB, 900 * KIB + 1, 4_500_000, 2];
+    let bodies: Vec<_> = (0..).zip(lengths).map(|(seed, length)| long_body(length, seed)).collect();
+    let sequences: Vec<u64> = bodies.iter().map(|body| service.publish(body).unwrap()).collect();
+    let mut found: Vec<SequencedMessage> = Vec::new();
+    loop {
+        let read = reader.read_after(found.last().map_or(0, |last| last.sequence), 3).unwrap();
+        if read.is_empty() {
+            break;
+        }
+        found.extend(read);
+    }
+    assert!(found.iter().map(|message| &message.body).eq(&bodies), "every body arrives as it was sent");
+    assert!(
+        found.iter().map(|message| &message.sequence).eq(&sequences),
+        "a message has the place of its acknowledgement"
+    );
+    let digest = |message: &SequencedMessage| Digest::of_bytes(&message.body).to_string()[..8].to_owned();
+    found.iter().map(|message| (message.sequence, digest(message))).collect()
+}
+
+/// The digests of the bodies of [`publish_bodies`], by another program.
+const DIGESTS: [&str; 5] = ["6e340b9c", "8cc973e1", "9a06ec34", "a725c613", "2fa1b377"];
+
+#[test]
+fn long_message_is_stored_in_parts_by_nats() {
+    let found = publish_bodies(&start_nats().log_address("pump"));
+    let sequences: Vec<u64> = found.iter().map(|(sequence, _)| *sequence).collect();
+    assert_eq!(sequences, [1, 2, 4, 9, 10], "the last of two and of five parts gives the place");
+    assert!(found.iter().map(|(_, digest)| digest).eq(&DIGESTS), "{found:?}");
+}
+
+#[test]
+fn long_message_is_stored_in_one_row_by_postgres() {
+    let found = publish_bodies(&start_postgres().log_address("pump"));
+    let sequences: Vec<u64> = found.iter().map(|(sequence, _)| *sequence).collect();
+    assert_eq!(sequences, [1, 2, 3, 4, 5]);
+    assert!(found.iter().map(|(_, digest)| digest).eq(&DIGESTS), "{found:?}");
+}
+
+fn check_repetition(address: &str) {
+    let (mut first, mut second) = (create_log(address), connect(address));
+    let body = br#"{"v":1}"#;
+    assert_eq!((first.publish(body).unwrap(), second.publish(b"other").unwrap()), (1, 2));
+    assert_eq!((first.publish(body).unwrap(), second.publish(body).unwrap()), (1, 1), "the place of the first one");
+    assert_eq!(first.read_after(0, 10).unwrap().len(), 2);
+    assert_eq!(first.read_after(1, 10).unwrap(), [SequencedMessage { sequence: 2, body: b"other".to_vec() }]);
+    assert_refused(second.create_log(crate::ONE_COPY), "the log exists already and has 2 messages");
+}
+
+#[test]
+fn repeated_message_keeps_its_place_in_nats() {
+    check_repetition(&start_nats().log_address("pump"));
+}
+
+#[test]
+fn repeated_message_keeps_its_place_in_postgres() {
+    check_repetition(&start_postgres().log_address("pump"));
+}
