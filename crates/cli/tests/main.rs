@@ -37,6 +37,7 @@ mod test_doctor_git;
 mod test_endless_files;
 mod test_events;
 mod test_feature_interplay;
+mod test_fleet;
 mod test_foreign_store;
 mod test_gate;
 mod test_gatekeepers;

@@ -1,0 +1,289 @@
+//! `windlass fleet`: one project on several machines, each a clone with a state directory of its own
+
+use std::collections::BTreeSet;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+use windlass_testkit::nats_server::NatsServer;
+
+use crate::support::TestWorld;
+
+/// Machines that share a repository and a server.
+struct TestFleet {
+    server: NatsServer,
+    /// The first one has the bare repository beside it.
+    machines: Vec<TestWorld>,
+}
+
+const WRITING_AGENT: &str = "cat > prompt.md; rm prompt.md; echo $WINDLASS_TASK_ID > part-$WINDLASS_TASK_ID; echo done";
+
+/// The work of an agent is merged at once.
+fn merge_config(agent: &str) -> String {
+    format!(
+        "completion: gate\nagent: writer\nagents:\n  writer: {{command: '{agent}'}}\nlimits: {{lease: 1s}}\n\
+         hooks: {{before_submit: [create_pr], before_merge: [merge_pr]}}\n"
+    )
+}
+
+impl TestFleet {
+    /// Creates a repository with a project, clones of it, and a fleet of all of them.
+    fn new(config: &str, count: usize) -> Self {
+        let server = NatsServer::start().expect("`scripts/clients` installs nats-server");
+        let mut machines = vec![TestWorld::empty()];
+        let first = &machines[0];
+        run_shell(
+            first,
+            "git init -q --bare -b main ../remote.git && git init -q -b main . && git remote add origin ../remote.git
+             git config user.name Ann && git config user.email ann@example.com
+             mkdir .windlass && printf '*\\n' > .windlass/.gitignore
+             echo start > start && git add . && git commit -qm start && git push -q -u origin main && git checkout -q -b desk",
+        );
+        let remote = first.path("../remote.git").canonicalize().unwrap();
+        for _ in 1..count {
+            let machine = TestWorld::empty();
+            run_shell(
+                &machine,
+                &format!(
+                    "git init -q -b main . && git remote add origin {} && git fetch -q && git checkout -q -b desk origin/main
+                     git config user.name Bob && git config user.email bob@example.com",
+                    remote.display()
+                ),
+            );
+            machines.push(machine);
+        }
+        let fleet = Self { server, machines };
+        for (number, machine) in fleet.machines.iter().enumerate() {
+            machine.write(".windlass/config.yaml", config);
+            machine.run_ok(&["trust", "--yes"]);
+            fleet.enter(machine, number);
+        }
+        fleet
+    }
+
+    fn address(&self) -> String {
+        self.server.log_address("pump")
+    }
+
+    fn enter(&self, machine: &TestWorld, number: usize) {
+        let (address, name) = (self.address(), machine_name(number));
+        let create = ["fleet", "create", &address, "--replicas", "1", "--accept-loss", "--name", &name];
+        let join = ["fleet", "join", &address, "--accept-loss", "--name", &name];
+        machine.run_ok(if number == 0 { &create } else { &join });
+    }
+
+    /// Checks that all machines have the same log, and that each copy is sound.
+    #[track_caller]
+    fn assert_copies_are_equal(&self) {
+        let logs: Vec<Vec<Value>> = self.machines.iter().map(|machine| machine.json_lines(&["events"])).collect();
+        for (number, log) in logs.iter().enumerate() {
+            assert!(*log == logs[0], "machine {number} has another log");
+            let machine = &self.machines[number];
+            machine.run_ok(&["doctor"]);
+            assert_eq!(machine.json(&["fleet", "doctor"])["problems"], 0);
+        }
+        let heads: BTreeSet<Option<String>> = self.machines.iter().map(last_chain_link).collect();
+        assert_eq!(heads.len(), 1, "the chains of digests are equal");
+    }
+}
+
+fn machine_name(number: usize) -> String {
+    ["mill", "barn", "shed"][number].to_owned()
+}
+
+/// Returns the last link of the chain of digests.
+fn last_chain_link(machine: &TestWorld) -> Option<String> {
+    let backup = machine.path("../copy.db");
+    let _ = std::fs::remove_file(&backup);
+    machine.run_ok(&["backup", backup.to_str().unwrap()]);
+    let connection = rusqlite::Connection::open(&backup).unwrap();
+    connection.query_row("SELECT hex(chain) FROM events ORDER BY seq DESC LIMIT 1", [], |row| row.get(0)).ok()
+}
+
+#[track_caller]
+fn run_shell(machine: &TestWorld, script: &str) -> String {
+    let ran = machine.run_command(machine.program("sh").args(["-c", &format!("set -e\n{script}")]));
+    assert_eq!(ran.code, 0, "{ran}");
+    ran.stdout
+}
+
+fn start_workers(machine: &TestWorld) -> Child {
+    machine.command(&["run", "--workers", "2"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Returns the machines that have claimed tasks.
+fn claiming_machines(machine: &TestWorld) -> BTreeSet<String> {
+    let claims = machine.json_lines(&["events", "--type", "task_claimed"]);
+    let owner = |claim: &Value| claim["payload"]["owner"].as_str().unwrap().to_owned();
+    claims.iter().map(|claim| owner(claim).rsplit('-').nth(1).unwrap().to_owned()).collect()
+}
+
+#[track_caller]
+fn assert_all_merged_once(machine: &TestWorld, tasks: usize) {
+    let listed = machine.json_lines(&["task", "list", "--all"]);
+    let states: BTreeSet<&str> = listed.iter().filter_map(|task| task["state"].as_str()).collect();
+    assert_eq!((listed.len(), states), (tasks, BTreeSet::from(["completed"])));
+    run_shell(machine, "git fetch -q --prune origin");
+    let merges = run_shell(machine, "git log --first-parent --merges --format=%s origin/main");
+    let mut merged: Vec<&str> = merges.lines().collect();
+    merged.sort_unstable();
+    let mut expected: Vec<String> = (1..=tasks).map(|number| format!("Merge T{number}: Part {number}")).collect();
+    expected.sort_unstable();
+    assert_eq!(merged, expected);
+    for number in 1..=tasks {
+        assert_eq!(run_shell(machine, &format!("git show origin/main:part-T{number}")), format!("T{number}\n"));
+    }
+}
+
+#[test]
+fn machines_of_fleet_work_on_one_graph() {
+    let fleet = TestFleet::new(&merge_config(WRITING_AGENT), 2);
+    let (mill, barn) = (&fleet.machines[0], &fleet.machines[1]);
+    for number in 1..=8 {
+        let goal = format!("Part {number}");
+        let after = ["task", "add", &goal, "--depends", "T1"];
+        [mill, barn][number % 2].run_ok(if number > 6 { &after } else { &after[..3] });
+    }
+    let workers: Vec<Child> = fleet.machines.iter().map(start_workers).collect();
+    for mut worker in workers {
+        worker.wait().unwrap();
+    }
+    // A machine ends when nothing is ready for it; what the other one made ready is left.
+    for machine in &fleet.machines {
+        let ran = machine.run(&["run", "--workers", "2"]);
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+    assert_all_merged_once(barn, 8);
+    assert_eq!(claiming_machines(mill), BTreeSet::from(["barn".to_owned(), "mill".to_owned()]));
+    fleet.assert_copies_are_equal();
+    let sessions = barn.json_lines(&["session", "list"]);
+    assert!(sessions.iter().all(|session| ["mill", "barn"].contains(&session["machine"].as_str().unwrap())));
+}
+
+#[test]
+fn project_enters_and_leaves_fleet_with_same_positions() {
+    let server = NatsServer::start().expect("`scripts/clients` installs nats-server");
+    let (mill, barn) = (TestWorld::with_tasks(&["One", "Two"]), TestWorld::new());
+    let before = mill.json_lines(&["events"]);
+    let address = server.log_address("pump");
+    let refused = mill.expect_failure(&["fleet", "create", &address, "--replicas", "1"]);
+    assert!(refused.contains("could lose acknowledged events") && refused.contains("--accept-loss"), "{refused}");
+    mill.run_ok(&["fleet", "create", &address, "--replicas", "1", "--accept-loss"]);
+    barn.run_ok(&["fleet", "join", &address, "--accept-loss"]);
+    assert_eq!(barn.json_lines(&["events"]), before);
+    barn.run_ok(&["task", "add", "Three"]);
+    assert_eq!(mill.json_lines(&["task", "list"]).len(), 3);
+
+    barn.run_ok(&["fleet", "leave", "--yes"]);
+    barn.run_ok(&["task", "add", "Alone"]);
+    assert_eq!(mill.json_lines(&["task", "list"]).len(), 3);
+    let all = barn.json_lines(&["events"]);
+    assert_eq!(all[..before.len()], before);
+    barn.run_ok(&["doctor"]);
+    let refused = barn.expect_failure(&["fleet", "join", &address, "--accept-loss"]);
+    assert!(refused.contains("a log of this project's own") && refused.contains("--discard"), "{refused}");
+    let joined = barn.json(&["fleet", "join", &address, "--accept-loss", "--discard"]);
+    assert!(joined["discarded"].as_str().unwrap().contains(".windlass/backups/"), "{joined}");
+    assert_eq!(barn.json_lines(&["events"]), mill.json_lines(&["events"]));
+}
+
+#[test]
+fn commands_about_missing_fleets_say_what_to_do() {
+    let world = TestWorld::new();
+    let failures = [
+        world.expect_failure(&["fleet", "status"]),
+        world.expect_failure(&["fleet", "leave", "--yes"]),
+        world.expect_failure(&["fleet", "repair"]),
+        world.expect_failure(&["fleet", "join", "localhost"]),
+        world.expect_failure(&["fleet", "join", "nats://127.0.0.1:1/pump"]),
+        world.expect_failure(&["fleet", "join", "nats://example.org/pump"]),
+    ];
+    insta::assert_snapshot!(failures.join("\n\n"), @"");
+}
+
+#[test]
+fn unreachable_log_leaves_reads_and_names_their_time() {
+    let mut fleet = TestFleet::new("worktrees: false\n", 1);
+    fleet.machines[0].run_ok(&["task", "add", "One"]);
+    fleet.server.stop();
+    let machine = &fleet.machines[0];
+    let listed = machine.run(&["task", "list"]);
+    assert_eq!((listed.code, listed.stdout.as_str()), (0, "T1  ready  P2  One\n"), "{listed}");
+    insta::assert_snapshot!(listed.to_string(), @"");
+    let report = machine.json(&["fleet", "status"]);
+    assert_eq!((&report["service"], &report["position"]), (&Value::Null, &json!(2)));
+    let doctor = machine.run(&["fleet", "doctor"]);
+    assert_eq!(doctor.code, 1, "{doctor}");
+    fleet.server.restart();
+    fleet.machines[0].run_ok(&["task", "add", "Two"]);
+}
+
+#[test]
+fn worktrees_without_shared_remote_are_refused() {
+    let fleet = TestFleet::new(&merge_config(WRITING_AGENT), 1);
+    let machine = &fleet.machines[0];
+    run_shell(machine, "git remote remove origin");
+    machine.run_ok(&["task", "add", "Part 1"]);
+    for words in [&["run"][..], &["run", "--workers", "2"]] {
+        let refused = machine.run(words);
+        assert!(refused.code != 0 && refused.stderr.contains("no remote that all machines share"), "{refused}");
+    }
+}
+
+#[test]
+fn session_on_other_machine_is_cancelled_there() {
+    let fleet = TestFleet::new("worktrees: false\nagent: command:sleep 600\n", 2);
+    let (mill, barn) = (&fleet.machines[0], &fleet.machines[1]);
+    let mut run = mill.command(&["run", "Wait"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let session = await_session(barn);
+    assert_eq!((&session["machine"], &session["state"]), (&json!("mill"), &json!("running")));
+    let name = session["session"].as_str().unwrap();
+    let refused = barn.run(&["run", "Wait", "--session", name]);
+    assert!(refused.stderr.contains("runs on mill"), "{refused}");
+    barn.run_ok(&["session", "cancel", name]);
+    run.wait().unwrap();
+    assert_eq!(barn.json_lines(&["session", "list"])[0]["state"], "ended");
+    fleet.assert_copies_are_equal();
+}
+
+/// Waits until another machine has a session with a turn in progress.
+fn await_session(machine: &TestWorld) -> Value {
+    loop {
+        let begun = machine.json_lines(&["events", "--type", "turn_started"]);
+        if !begun.is_empty() {
+            return machine.json_lines(&["session", "list"]).remove(0);
+        }
+    }
+}
+
+/// A machine that is gone keeps no task: another one takes it over, from the commits that were pushed.
+#[test]
+fn task_of_silent_machine_goes_on_elsewhere_from_pushed_work() {
+    let agent = "cat > prompt.md; rm prompt.md; test -e begun && { echo end > ended; echo \"<promise>COMPLETE</promise>\"; exit; }; \
+                 echo begin > begun; git add .; git commit -qm begin";
+    let config = merge_config(agent).replace("completion: gate\n", "");
+    let fleet = TestFleet::new(&config, 2);
+    let (mill, barn) = (&fleet.machines[0], &fleet.machines[1]);
+    mill.run_ok(&["task", "add", "Part 1"]);
+    // The second turn of the machine never ends.
+    let stuck = merge_config(&agent.replace("echo end > ended", "sleep 600")).replace("completion: gate\n", "");
+    mill.configure(&stuck);
+    let mut run = start_workers(mill);
+    while barn.json_lines(&["events", "--type", "turn_started"]).len() < 2 {}
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let took_over = loop {
+        let ran = barn.run(&["run", "--workers", "1"]);
+        assert_eq!(ran.code, 0, "{ran}");
+        if !barn.json_lines(&["events", "--type", "task_completed"]).is_empty() {
+            break ran;
+        }
+    };
+    assert!(took_over.stdout.contains("complete after one iteration"), "{took_over}");
+    run_shell(barn, "git fetch -q --prune origin");
+    assert_eq!(run_shell(barn, "git show origin/main:begun origin/main:ended"), "begin\nend\n");
+    // The machine comes back, and finds that it has lost the task.
+    mill.configure(&config);
+    let ran = mill.run(&["run", "--workers", "1"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    fleet.assert_copies_are_equal();
+}
