@@ -7,7 +7,10 @@ mod support;
 use windlass_engine::Seq;
 use windlass_store::{ExecuteError, MemorySequencer, Sequencer, SequencerFault, SqliteStore, Store, StoreError};
 
-use support::{TempStore, command_origin, commit_command, create_task, engine_rules, fill_store, next_nonce, read_log};
+use support::{
+    TempStore, command_origin, commit_command, create_task, engine_rules, fill_store, next_nonce, read_chain, read_log,
+    start_session,
+};
 
 /// Opens a store as a copy of a log.
 fn join_log(place: &TempStore, log: &MemorySequencer) -> SqliteStore {
@@ -16,14 +19,6 @@ fn join_log(place: &TempStore, log: &MemorySequencer) -> SqliteStore {
     store.attach_log(Box::new(log.clone()), "mill".to_owned());
     store.catch_up().unwrap();
     store
-}
-
-/// Returns the digests and the links of the chain.
-fn read_chain(place: &TempStore) -> Vec<(i64, Vec<u8>, Vec<u8>)> {
-    let connection = place.open_connection();
-    let mut query = connection.prepare("SELECT seq, digest, chain FROM events ORDER BY seq").unwrap();
-    let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
-    rows.map(Result::unwrap).collect()
 }
 
 fn try_task(store: &mut SqliteStore, goal: &str) -> Result<Vec<windlass_engine::EventRecord>, ExecuteError> {
@@ -123,6 +118,22 @@ fn message_that_reads_nothing_counts_once_although_repeated() {
     let upload = log.list_bodies().remove(0);
     Sequencer::publish(&mut log, &upload).unwrap();
     assert_eq!(read_log(&join_log(&second_place, &log)), read_log(&first));
+}
+
+/// The id of an effect has the position of the event that enqueues it.
+#[test]
+fn effect_of_overtaken_commit_has_version_at_its_final_position() {
+    let (first_place, second_place) = (TempStore::new(), TempStore::new());
+    let log = MemorySequencer::default();
+    let mut first = join_log(&first_place, &log);
+    let mut second = join_log(&second_place, &log);
+    let overtaken_log = log.with_faults(move || {
+        commit_command(&mut second, &create_task("overtakes"));
+        None
+    });
+    first.attach_log(Box::new(overtaken_log), "mill".to_owned());
+    commit_command(&mut first, &start_session(None));
+    assert_eq!(first.find_wrong_scopes().unwrap(), [""; 0]);
 }
 
 #[test]

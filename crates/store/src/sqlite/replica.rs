@@ -260,7 +260,8 @@ impl SqliteStore {
                 fold_event(self, &mut transaction, &mut draft, bytes, message.nonce).map_err(|error| (index, error))?;
             }
             let version = |index: Option<u32>| index.map(|index| first.0 + u64::from(index));
-            moved.extend(message.moves.into_iter().map(|(scope, index)| (scope, version(index))));
+            let scope = |name| scopes::resolve_moved_scope(name, first);
+            moved.extend(message.moves.into_iter().map(|(name, index)| (scope(name), version(index))));
         }
         let changes = draft.into_changes();
         transaction.write_copy(&changes, &moved, last.sequence).map_err(none)?;
@@ -334,7 +335,7 @@ fn list_moves(
     let mut moves: BTreeMap<String, Option<u32>> = BTreeMap::new();
     let mut last_edge = None;
     for change in changes {
-        let scope = scopes::scope_of_change(change).map(|scope| scope.to_string());
+        let scope = scopes::scope_of_change(change).map(|scope| scopes::name_moved_scope(&scope, after.next()));
         let version = match change {
             RowChange::PutTask(task) => {
                 if Some(task.id) > last_task {
@@ -406,10 +407,12 @@ impl LogUpload {
         let changes = draft.into_changes();
         let moves = list_moves(&changes, after, bodies.len(), last_task);
         self.view.apply_row_changes(changes, head);
-        for (scope, index) in &moves {
+        let first = after.next();
+        for (name, index) in &moves {
+            let scope = scopes::resolve_moved_scope(name.clone(), first);
             match index {
-                Some(index) => drop(self.versions.insert(scope.clone(), after.0 + 1 + u64::from(*index))),
-                None => drop(self.versions.remove(scope)),
+                Some(index) => drop(self.versions.insert(scope, first.0 + u64::from(*index))),
+                None => drop(self.versions.remove(&scope)),
             }
         }
         let by = store.log.as_ref().map(|log| log.borrow().machine.clone()).unwrap_or_default();
