@@ -31,6 +31,7 @@ use rustix::io::Errno;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, getpid};
 
+use crate::MachineTag;
 use crate::heartbeat::{self, HeartbeatFile};
 use crate::os::{self, OrphanSet};
 use crate::owner_directory::{self, OwnerDirectory};
@@ -69,9 +70,18 @@ impl OwnerLock {
     /// The nonce must be one that this process has not used before, in any directory: the name alone identifies the processes of its
     /// runs. It should not be guessable.
     pub fn acquire(directory: &Path, nonce: u64) -> io::Result<Self> {
+        let (pid, start) = own_process();
+        Self::acquire_name(directory, owner_directory::format_owner_name(pid, start, nonce))
+    }
+
+    /// Does the same with a name that ends with this machine, because owners of other machines are in the same log.
+    pub fn acquire_in_fleet(directory: &Path, nonce: u64, machine: &MachineTag) -> io::Result<Self> {
+        let (pid, start) = own_process();
+        Self::acquire_name(directory, owner_directory::format_fleet_owner_name(pid, start, nonce, machine))
+    }
+
+    fn acquire_name(directory: &Path, name: String) -> io::Result<Self> {
         let owners = OwnerDirectory::open_or_create(directory)?;
-        let me = getpid();
-        let name = owner_directory::format_owner_name(me, os::process_start_time(me).unwrap_or(0), nonce);
         let give_up = Instant::now() + LOCK_TIMEOUT;
         loop {
             let file = owners.create_own_file(&name)?;
@@ -122,6 +132,12 @@ impl Drop for OwnerLock {
     }
 }
 
+/// Returns the number and the start time of this process.
+fn own_process() -> (Pid, u64) {
+    let me = getpid();
+    (me, os::process_start_time(me).unwrap_or(0))
+}
+
 /// Returns whether a process holds the lock of a name.
 pub(crate) fn is_owner_locked(directory: &Path, name: &str) -> bool {
     let file = OwnerDirectory::open(directory).ok().and_then(|owners| owners.open_owner_file(name));
@@ -170,10 +186,9 @@ pub(crate) fn is_owner_visible(name: &str) -> bool {
     owner_directory::parse_owner_name(name).is_some_and(|(pid, start)| os::process_start_time(pid) == Some(start))
 }
 
-/// Returns whether an owner's name is one of this process.
+/// Returns whether an owner's name is one of this process. The name has to be one of this machine.
 pub fn is_this_process(name: &str) -> bool {
-    owner_directory::parse_owner_name(name)
-        .is_some_and(|(pid, start)| pid == getpid() && start == os::process_start_time(pid).unwrap_or(0))
+    owner_directory::parse_owner_name(name).is_some_and(|process| process == own_process())
 }
 
 /// Ends the processes that dead owners left behind, and removes their files.

@@ -18,6 +18,8 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Pid, geteuid};
 
+use crate::MachineTag;
+
 /// Limit for reading a file. Of a longer file only the end is read: early leaders have most likely ended.
 const MAX_OWNER_FILE_READ: u64 = 1024 * 1024;
 
@@ -29,14 +31,23 @@ pub(crate) fn format_owner_name(pid: Pid, start: u64, nonce: u64) -> String {
     format!("run-{}-{start}-{nonce:016x}", pid.as_raw_nonzero())
 }
 
+/// Returns the name of an owner of a fleet, which ends with its machine.
+pub(crate) fn format_fleet_owner_name(pid: Pid, start: u64, nonce: u64, machine: &MachineTag) -> String {
+    format!("{}-{machine}", format_owner_name(pid, start, nonce))
+}
+
 /// Returns the number and start time of the process in an owner's name.
 pub(crate) fn parse_owner_name(text: &str) -> Option<(Pid, u64)> {
-    let mut words = text.strip_prefix("run-")?.split('-');
-    let (pid, start, nonce) = (words.next()?, words.next()?, words.next()?);
+    let mut words = text.strip_prefix("run-")?.splitn(4, '-');
+    let (pid, start, nonce, machine) = (words.next()?, words.next()?, words.next()?, words.next());
     let pid = Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 0)?)?;
     let (start, nonce) = (start.parse().ok()?, u64::from_str_radix(nonce, 16).ok()?);
+    let canonical = match machine {
+        Some(machine) => format_fleet_owner_name(pid, start, nonce, &machine.parse().ok()?),
+        None => format_owner_name(pid, start, nonce),
+    };
     // Only the canonical form counts, with nothing before, between or after.
-    (format_owner_name(pid, start, nonce) == text).then_some((pid, start))
+    (canonical == text).then_some((pid, start))
 }
 
 /// An open directory of owners.
@@ -142,6 +153,17 @@ mod tests {
         assert!(longest.len() <= 64, "{longest}");
         assert_eq!(parse_owner_name(&longest), Some((pid, u64::MAX)));
         assert_eq!(format_owner_name(pid, 7, 0xab), "run-2147483647-7-00000000000000ab");
+    }
+
+    #[test]
+    fn fleet_owner_name_ends_with_machine() {
+        let machine = MachineTag::new("a_long_name_here", 0x1a2b_3c4d);
+        // The largest number of a process on Linux, 31 years after its start.
+        let name = format_fleet_owner_name(Pid::from_raw(4_194_304).expect("a number"), 99_999_999_999, 7, &machine);
+        assert_eq!(name, "run-4194304-99999999999-0000000000000007-a_long_name_-1a2b3c4d");
+        assert!(name.len() <= 64, "{name}");
+        assert!(parse_owner_name(&name).is_some());
+        assert_eq!(parse_owner_name(&format!("{name}-x")), None);
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub use sequencer::{
     SequencerFault,
 };
 pub use sqlite::{
-    EventProblem, Lifetime, RowMismatch, SalvageReport, SqliteStore, StoreReport, StoreSnapshot, StoreSurvey,
-    StoreTransaction, TaskFilter, log_path, rename_new,
+    EventProblem, Lifetime, RepairReport, RowMismatch, SalvageReport, SqliteStore, StoreReport, StoreSnapshot,
+    StoreSurvey, StoreTransaction, TaskFilter, log_path, rename_new,
 };
 
 /// Events to append together, and the scopes on which their decision depended.

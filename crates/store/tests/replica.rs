@@ -159,7 +159,84 @@ fn unreachable_log_refuses_commit_and_keeps_reads() {
     let mut store = join_log(&place, &log);
     commit_command(&mut store, &create_task("one"));
     store.attach_log(Box::new(log.with_faults(|| Some(SequencerFault::Unreachable))), "mill".to_owned());
+    store.set_outage_policy(|_| false);
     let refused = try_task(&mut store, "two").unwrap_err();
     assert!(matches!(refused, ExecuteError::Store(StoreError::Unreachable(_))), "{refused}");
     assert_eq!(read_log(&store).len(), 2);
+}
+
+/// Returns a copy that has just read a whole log.
+fn read_fresh_copy(place: &TempStore, log: &MemorySequencer) -> SqliteStore {
+    join_log(place, log)
+}
+
+#[test]
+fn log_that_lost_its_end_is_seen_as_fork_and_repaired_by_each_copy() {
+    let places: [TempStore; 4] = std::array::from_fn(|_| TempStore::new());
+    let log = MemorySequencer::default();
+    let (mut first, mut second) = (join_log(&places[0], &log), join_log(&places[1], &log));
+    for number in 0..6 {
+        commit_command(&mut first, &create_task(&format!("task {number}")));
+    }
+    second.catch_up().unwrap();
+    commit_command(&mut first, &create_task("known to the first copy alone"));
+    // The service comes back with the first three messages.
+    let mut shorter = MemorySequencer::default();
+    for body in log.list_bodies().iter().take(3) {
+        Sequencer::publish(&mut shorter, body).unwrap();
+    }
+    for store in [&mut first, &mut second] {
+        store.attach_log(Box::new(shorter.clone()), "mill".to_owned());
+    }
+    let refused = try_task(&mut first, "too early").unwrap_err();
+    assert!(matches!(refused, ExecuteError::Store(StoreError::Forked { .. })), "{refused}");
+
+    let before = read_chain(&places[0]);
+    let report = first.repair_copy(&mut read_fresh_copy(&places[2], &shorter), |_| {}).unwrap();
+    assert_eq!((report.published, report.added), (8, 0));
+    let report = second.repair_copy(&mut read_fresh_copy(&places[3], &shorter), |_| {}).unwrap();
+    assert_eq!((report.published, report.added), (0, 2));
+    for (store, place) in [(&mut first, &places[0]), (&mut second, &places[1])] {
+        commit_command(store, &create_task("after the repair"));
+        assert_eq!(read_chain(place)[..before.len()], before);
+    }
+    first.catch_up().unwrap();
+    assert_eq!(read_chain(&places[0]), read_chain(&places[1]));
+    for store in [&first, &second] {
+        assert_eq!(store.find_wrong_scopes().unwrap(), [""; 0]);
+        assert!(store.inspect_store().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn repair_of_copy_with_other_events_is_refused() {
+    let places: [TempStore; 3] = std::array::from_fn(|_| TempStore::new());
+    let (log, other_log) = (MemorySequencer::default(), MemorySequencer::default());
+    let (mut store, mut other) = (join_log(&places[0], &log), join_log(&places[1], &other_log));
+    commit_command(&mut store, &create_task("one"));
+    commit_command(&mut other, &create_task("two"));
+    let before = read_chain(&places[0]);
+    store.attach_log(Box::new(other_log.clone()), "mill".to_owned());
+    let refused = store.repair_copy(&mut read_fresh_copy(&places[2], &other_log), |_| {}).unwrap_err();
+    assert!(matches!(refused, StoreError::Forked { .. }), "{refused}");
+    assert_eq!((read_chain(&places[0]), other_log.list_bodies().len()), (before, 1));
+}
+
+#[test]
+fn message_of_writer_with_another_log_is_dead() {
+    let places: [TempStore; 2] = std::array::from_fn(|_| TempStore::new());
+    let (mut log, other_log) = (MemorySequencer::default(), MemorySequencer::default());
+    let (mut store, mut other) = (join_log(&places[0], &log), join_log(&places[1], &other_log));
+    commit_command(&mut store, &create_task("one"));
+    commit_command(&mut other, &create_task("two"));
+    commit_command(&mut other, &create_task("three"));
+    commit_command(&mut other, &create_task("four"));
+    let before = read_chain(&places[0]);
+    // Both follow an event: one that this log has otherwise, and one that it does not have.
+    for body in &other_log.list_bodies()[1..] {
+        Sequencer::publish(&mut log, body).unwrap();
+    }
+    assert_eq!(store.catch_up().unwrap(), 2);
+    assert_eq!(read_chain(&places[0]), before);
+    commit_command(&mut store, &create_task("five"));
 }

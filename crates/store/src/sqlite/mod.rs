@@ -21,6 +21,7 @@ mod salvage;
 mod schema;
 mod scopes;
 mod transaction;
+mod upload;
 mod wal;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -43,6 +44,7 @@ pub use queries::TaskFilter;
 pub use rows::StoreSnapshot;
 pub use salvage::SalvageReport;
 pub use transaction::StoreTransaction;
+pub use upload::RepairReport;
 pub use wal::wal_path as log_path;
 
 /// How long the process will use the store, which determines how often it checkpoints the write-ahead log.
@@ -513,7 +515,7 @@ impl Store for SqliteStore {
         nonce: u128,
     ) -> Result<Vec<EventRecord>, ExecuteError> {
         if self.log.is_some() {
-            self.catch_up()?;
+            self.catch_up_patiently()?;
             return decide_and_append(self, rules, origin, command, nonce);
         }
         self.run_transaction_until_known(|transaction| {

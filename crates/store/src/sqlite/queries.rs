@@ -102,16 +102,26 @@ pub(super) fn read_chain_at(store: &SqliteStore, at: Seq) -> Result<Option<Diges
 
 /// Reads the stored bytes of the events after a position: at least one if there are any, and about `most_bytes`.
 pub(super) fn read_bodies(store: &SqliteStore, after: Seq, most_bytes: usize) -> Result<Vec<Vec<u8>>, StoreError> {
+    let events = read_bodies_with_nonces(store, after, most_bytes)?;
+    Ok(events.into_iter().map(|(body, _)| body).collect())
+}
+
+/// Does the same, with the nonce of each event's commit.
+pub(super) fn read_bodies_with_nonces(
+    store: &SqliteStore,
+    after: Seq,
+    most_bytes: usize,
+) -> Result<Vec<(Vec<u8>, u128)>, StoreError> {
     store.run_sql(|connection| {
-        let mut query = connection.prepare_cached("SELECT body FROM events WHERE seq > ? ORDER BY seq")?;
+        let mut query = connection.prepare_cached("SELECT body, nonce FROM events WHERE seq > ? ORDER BY seq")?;
         let mut rows = query.query([to_signed(after.0)])?;
         let (mut bodies, mut size) = (Vec::new(), 0);
         while size < most_bytes
             && let Some(row) = rows.next()?
         {
-            let body: Vec<u8> = row.get(0)?;
+            let (body, nonce): (Vec<u8>, [u8; 16]) = (row.get(0)?, row.get(1)?);
             size += body.len();
-            bodies.push(body);
+            bodies.push((body, u128::from_le_bytes(nonce)));
         }
         Ok(bodies)
     })

@@ -5,17 +5,19 @@
 //! - Events, rows, versions of scopes and the cursor change in one transaction, so a process that finds the cursor ahead has
 //!   nothing to do.
 //! - A message is judged by its `reads` and the table of versions alone. Rows depend on the version of the program.
-//! - A copy whose chain differs from that of a message stops: the service has lost messages, or another log is behind it.
+//! - A read begins with the last folded message. If the log has another one there, the copy stops: the service has lost messages,
+//!   or another log is behind it. A message whose chain differs is dead: its writer has another log.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use windlass_engine::{
-    CommitId, Digest, Draft, EventEnvelope, RowChange, Seq, StateView, TaskId, decode_event, encode_event,
+    CommitId, Digest, Draft, RowChange, Seq, StateView, TaskId, decode_event, encode_event,
 };
 
 use super::rows::StoreSnapshot;
-use super::scopes::{self, SCOPE_OF_EDGES, SCOPE_OF_IDS};
+use super::scopes::{self, CopyCursor, SCOPE_OF_EDGES, SCOPE_OF_IDS, SCOPE_OF_LOG};
 use super::transaction::StoreTransaction;
 use super::{SqliteStore, queries, schema};
 use crate::memory::find_moved_scope;
@@ -24,10 +26,13 @@ use crate::{AppendOutcome, StoreCommit, StoreError};
 
 /// The most messages that are read and folded at once.
 const MAX_FOLDED_MESSAGES: usize = 256;
-/// The most bytes of events in a message of an uploaded log.
-const MAX_UPLOADED_BYTES: usize = 512 * 1024;
-/// How often a message with an unknown outcome is published again before its commit is decided anew.
-const MAX_PUBLISH_ATTEMPTS: u32 = 3;
+/// The length from which a message may be the only one in an answer of the service.
+const LONG_MESSAGE_BYTES: usize = 64 * 1024;
+/// How long a command waits for a log that cannot be reached.
+const OUTAGE_PATIENCE: Duration = Duration::from_secs(30);
+/// The shortest and the longest wait between two attempts to reach the log.
+const MIN_OUTAGE_WAIT: Duration = Duration::from_millis(5);
+const MAX_OUTAGE_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait for messages before the copy is looked at again: another process may have folded them.
 const FOLD_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -36,21 +41,39 @@ pub(super) struct LogConnection {
     pub sequencer: Box<dyn Sequencer>,
     /// The name of this machine.
     pub machine: String,
+    /// Whether a call goes on waiting for a log that was away for this long.
+    pub keeps_waiting: OutagePolicy,
 }
+
+/// Decides whether a call goes on waiting for a log that was away for this long.
+pub(super) type OutagePolicy = Box<dyn FnMut(Duration) -> bool + Send>;
 
 /// The judgement of a message.
 enum MessageJudgement {
     Accepted(LogMessage),
     /// Its events are in the log already.
     Repeated,
-    /// A scope that it read has moved since.
+    /// A scope that it read has moved since, or its writer has another log.
     Dead,
 }
 
 impl SqliteStore {
     /// Makes later commits of a copy go through the fleet's log.
     pub fn attach_log(&mut self, sequencer: Box<dyn Sequencer>, machine: String) {
-        self.log = Some(LogConnection { sequencer, machine }.into());
+        let keeps_waiting = Box::new(|away| away < OUTAGE_PATIENCE);
+        self.log = Some(LogConnection { sequencer, machine, keeps_waiting }.into());
+    }
+
+    /// Makes later commits ask `keeps_waiting` how long they wait for a log that cannot be reached, instead of 30 seconds.
+    pub fn set_outage_policy(&mut self, keeps_waiting: impl FnMut(Duration) -> bool + Send + 'static) {
+        if let Some(log) = &mut self.log {
+            log.get_mut().keeps_waiting = Box::new(keeps_waiting);
+        }
+    }
+
+    /// Returns whether a connection to the fleet's log is attached.
+    pub fn has_log(&self) -> bool {
+        self.log.is_some()
     }
 
     /// Returns whether the store is a copy of a fleet's log. Then only messages of this log change it.
@@ -60,7 +83,11 @@ impl SqliteStore {
 
     /// Returns the place in the order up to which the copy has folded messages.
     pub fn replica_cursor(&self) -> Result<Option<u64>, StoreError> {
-        self.run_sql(scopes::read_cursor)
+        Ok(self.run_sql(scopes::read_cursor)?.map(|cursor| cursor.sequence))
+    }
+
+    pub(super) fn copy_cursor(&self) -> Result<CopyCursor, StoreError> {
+        Ok(self.run_sql(scopes::read_cursor)?.unwrap_or(CopyCursor::START))
     }
 
     /// Folds all messages that the log has by now. Returns how many there were. While a view is held, there is nothing to fold: its
@@ -86,22 +113,7 @@ impl SqliteStore {
             if queries::read_head(store)? > Seq::START {
                 return Err(StoreError::HasOwnLog(store.path.clone()));
             }
-            store.run_sql(|connection| scopes::write_cursor(connection, 0))?;
-            schema::write_replica_flag(store, true)
-        })
-    }
-
-    /// Publishes the log of this store to an empty order, and turns the store into a copy of it.
-    pub fn publish_log(&mut self, mut show_progress: impl FnMut(Seq)) -> Result<(), StoreError> {
-        let mut upload = LogUpload::default();
-        // Most of the log is published before other processes have to wait.
-        upload.publish_rest(self, &mut show_progress)?;
-        schema::run_in_transaction(self, |store| {
-            upload.publish_rest(store, &mut show_progress)?;
-            store.run_sql(|connection| {
-                scopes::write_cursor(connection, upload.sequence)?;
-                upload.versions.iter().try_for_each(|(scope, version)| scopes::put_version(connection, scope, *version))
-            })?;
+            store.run_sql(|connection| scopes::write_cursor(connection, CopyCursor::START))?;
             schema::write_replica_flag(store, true)
         })
     }
@@ -124,24 +136,63 @@ impl SqliteStore {
         Ok(wrong.map(|(scope, _)| scope.to_string()).collect())
     }
 
+    /// Folds all messages that the log has by now, and waits for a log that is away.
+    pub(super) fn catch_up_patiently(&self) -> Result<(), StoreError> {
+        self.wait_out_outage(|| self.catch_up().map(drop))
+    }
+
     /// Publishes a commit, and folds the log up to it.
     pub(super) fn publish_commit(&self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
-        self.catch_up()?;
-        let body = match self.prepare_message(commit)? {
-            Ok(message) => message.encode(),
-            Err(known) => return Ok(known),
-        };
-        for _ in 0..MAX_PUBLISH_ATTEMPTS {
-            match self.with_sequencer(|sequencer| sequencer.publish(&body)) {
-                Ok(sequence) => {
-                    self.fold_up_to(sequence)?;
-                    return self.find_outcome(commit);
+        let is_repeated = Cell::new(false);
+        self.wait_out_outage(|| match (is_repeated.replace(true), self.try_publish(commit)?) {
+            // An earlier attempt of this call has reached the log.
+            (true, AppendOutcome::AlreadyApplied(positions)) => Ok(AppendOutcome::Durable(positions)),
+            (_, outcome) => Ok(outcome),
+        })
+    }
+
+    /// Repeats a call as long as the log cannot be reached. A message with an unknown outcome is published again: its nonce tells
+    /// whether the log has it already.
+    pub(super) fn wait_out_outage<T>(&self, call: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let (began, mut wait) = (Instant::now(), MIN_OUTAGE_WAIT);
+        loop {
+            match call() {
+                Err(StoreError::Unreachable(
+                    SequencerError::Unreachable { .. } | SequencerError::OutcomeUnknown { .. },
+                )) if self.keeps_waiting(began.elapsed()) => {
+                    std::thread::sleep(wait);
+                    wait = (wait * 2).min(MAX_OUTAGE_WAIT);
                 }
-                Err(SequencerError::OutcomeUnknown { .. }) => {}
-                Err(error) => return Err(StoreError::Unreachable(error)),
+                done => return done,
             }
         }
-        Ok(AppendOutcome::Unknown)
+    }
+
+    fn keeps_waiting(&self, away: Duration) -> bool {
+        self.log.as_ref().is_some_and(|log| (log.borrow_mut().keeps_waiting)(away))
+    }
+
+    fn try_publish(&self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
+        self.catch_up()?;
+        let message = match self.prepare_message(commit)? {
+            Ok(message) => message,
+            Err(known) => return Ok(known),
+        };
+        let cursor = self.replica_cursor()?.unwrap_or(0);
+        let body = message.encode();
+        let sequence = self.with_sequencer(|sequencer| sequencer.publish(&body)).map_err(StoreError::Unreachable)?;
+        if sequence == cursor + 1 && self.readers.get() == 0 {
+            // Nothing came between, so the message need not be read back.
+            self.fold_messages(&[SequencedMessage { sequence, body }])?;
+        }
+        self.fold_up_to(sequence)?;
+        match self.find_outcome(commit)? {
+            // The log has lost what comes after this place: it appends where this copy has been already.
+            AppendOutcome::Conflict(_) if sequence <= cursor => {
+                Err(StoreError::Forked { path: self.path.clone(), after: message.after })
+            }
+            outcome => Ok(outcome),
+        }
     }
 
     /// Waits until events follow a position in this copy.
@@ -159,7 +210,7 @@ impl SqliteStore {
         }
     }
 
-    fn with_sequencer<T>(
+    pub(super) fn with_sequencer<T>(
         &self,
         call: impl FnOnce(&mut dyn Sequencer) -> Result<T, SequencerError>,
     ) -> Result<T, SequencerError> {
@@ -169,9 +220,27 @@ impl SqliteStore {
         call(&mut *log.borrow_mut().sequencer)
     }
 
+    /// Reads the messages that follow in the log. The last folded one has to be where it was: otherwise the service has lost
+    /// messages, or another log is behind it.
     fn read_messages(&self, most: usize) -> Result<Vec<SequencedMessage>, StoreError> {
-        let cursor = self.replica_cursor()?.unwrap_or(0);
-        self.with_sequencer(|sequencer| sequencer.read_after(cursor, most)).map_err(StoreError::Unreachable)
+        let cursor = self.copy_cursor()?;
+        let read = |after, most| {
+            self.with_sequencer(|sequencer| sequencer.read_after(after, most)).map_err(StoreError::Unreachable)
+        };
+        if cursor.sequence == 0 {
+            return read(0, most);
+        }
+        let mut messages = read(cursor.before, most + 1)?.into_iter();
+        let is_known =
+            |last: &SequencedMessage| last.sequence == cursor.sequence && Digest::of_bytes(&last.body) == cursor.digest;
+        let Some(last) = messages.next().filter(is_known) else {
+            return Err(StoreError::Forked { path: self.path.clone(), after: self.head()? });
+        };
+        // The service may end an answer after a long message.
+        if messages.len() == 0 && last.body.len() > LONG_MESSAGE_BYTES {
+            return read(cursor.sequence, most);
+        }
+        Ok(messages.collect())
     }
 
     fn fold_up_to(&self, sequence: u64) -> Result<(), StoreError> {
@@ -246,13 +315,23 @@ impl SqliteStore {
     fn try_fold(&self, messages: &[SequencedMessage]) -> Result<(), (usize, StoreError)> {
         let none = |error| (0, error);
         let mut transaction = StoreTransaction::begin_fold(self).map_err(none)?;
-        let cursor = self.replica_cursor().map_err(none)?.unwrap_or(0);
+        let mut cursor = self.copy_cursor().map_err(none)?;
         let began_at = transaction.head();
         let rows = StoreSnapshot::inside_transaction(self, began_at);
         let mut draft = Draft::new(&rows).map_err(|error| (0, StoreError::from_view_error(&self.path, error)))?;
         let mut moved: HashMap<String, Option<u64>> = HashMap::new();
-        let Some(last) = messages.last().filter(|last| last.sequence > cursor) else { return Ok(()) };
-        for (index, message) in messages.iter().enumerate().filter(|(_, message)| message.sequence > cursor) {
+        if messages.last().is_none_or(|last| last.sequence <= cursor.sequence) {
+            return Ok(());
+        }
+        for (index, message) in messages.iter().enumerate() {
+            if message.sequence <= cursor.sequence {
+                continue;
+            }
+            cursor = CopyCursor {
+                sequence: message.sequence,
+                before: cursor.sequence,
+                digest: Digest::of_bytes(&message.body),
+            };
             let judged = self.judge_message(&transaction, message, &moved).map_err(|error| (index, error))?;
             let MessageJudgement::Accepted(message) = judged else { continue };
             let first = transaction.head().next();
@@ -264,7 +343,7 @@ impl SqliteStore {
             moved.extend(message.moves.into_iter().map(|(name, index)| (scope(name), version(index))));
         }
         let changes = draft.into_changes();
-        transaction.write_copy(&changes, &moved, last.sequence).map_err(none)?;
+        transaction.write_copy(&changes, &moved, cursor).map_err(none)?;
         transaction.commit().map_err(none)?;
         self.finish_write().map_err(none)
     }
@@ -281,14 +360,13 @@ impl SqliteStore {
                 StoreError::UnreadableMessage { sequence: message.sequence, source: error }
             }
         })?;
-        let fork = || StoreError::Forked { path: self.path.clone(), after: message.after };
         let chain = match message.after {
             Seq::START => Some(Digest::ZERO),
             after if after > transaction.head() => None,
             after => queries::read_chain_at(self, after)?,
         };
         if chain != Some(message.chain) {
-            return Err(fork());
+            return Ok(MessageJudgement::Dead);
         }
         let id = CommitId { after: message.after, nonce: message.nonce };
         if message.after < transaction.head() && !queries::find_commit_positions(self, id)?.is_empty() {
@@ -296,6 +374,7 @@ impl SqliteStore {
         }
         for (scope, seen) in &message.reads {
             let version = match moved.get(scope) {
+                _ if scope == SCOPE_OF_LOG => transaction.head().0,
                 Some(version) => version.unwrap_or(0),
                 None => self.run_sql(|connection| scopes::find_version(connection, scope))?,
             };
@@ -307,7 +386,7 @@ impl SqliteStore {
     }
 }
 
-fn fold_event(
+pub(super) fn fold_event(
     store: &SqliteStore,
     transaction: &mut StoreTransaction<'_>,
     draft: &mut Draft<'_>,
@@ -324,7 +403,7 @@ fn fold_event(
 
 /// Returns the scopes that a commit moves, each with the index of the event that becomes its version. `after` is the last event
 /// before it.
-fn list_moves(
+pub(super) fn list_moves(
     changes: &[RowChange],
     after: Seq,
     event_count: usize,
@@ -363,65 +442,4 @@ fn list_moves(
         moves.insert(SCOPE_OF_EDGES.to_owned(), last_edge);
     }
     moves
-}
-
-/// The upload of a log, in progress.
-#[derive(Default)]
-struct LogUpload {
-    head: Seq,
-    chain: Option<Digest>,
-    sequence: u64,
-    view: windlass_engine::MemoryView,
-    versions: BTreeMap<String, u64>,
-}
-
-impl LogUpload {
-    /// Publishes the events that are not published yet.
-    fn publish_rest(&mut self, store: &SqliteStore, show_progress: &mut impl FnMut(Seq)) -> Result<(), StoreError> {
-        loop {
-            let bodies = queries::read_bodies(store, self.head, MAX_UPLOADED_BYTES)?;
-            if bodies.is_empty() {
-                return Ok(());
-            }
-            self.publish_events(store, bodies)?;
-            show_progress(self.head);
-        }
-    }
-
-    fn publish_events(&mut self, store: &SqliteStore, bodies: Vec<Vec<u8>>) -> Result<(), StoreError> {
-        let after = self.head;
-        let chain = self.chain.unwrap_or(Digest::ZERO);
-        let mut draft = Draft::new(&self.view).map_err(|error| StoreError::from_view_error(&store.path, error))?;
-        let (mut head, mut link) = (after, chain);
-        for bytes in &bodies {
-            head = head.next();
-            link = link.chain_with(Digest::of_bytes(bytes));
-            let envelope: EventEnvelope = decode_event(bytes).map_err(|source| StoreError::Undecodable {
-                path: store.path.clone(),
-                seq: head,
-                source,
-            })?;
-            draft.apply_event(head, &envelope).map_err(|error| StoreError::from_apply_error(&store.path, error))?;
-        }
-        let last_task = self.view.last_task_id().map_err(|error| StoreError::from_view_error(&store.path, error))?;
-        let changes = draft.into_changes();
-        let moves = list_moves(&changes, after, bodies.len(), last_task);
-        self.view.apply_row_changes(changes, head);
-        let first = after.next();
-        for (name, index) in &moves {
-            let scope = scopes::resolve_moved_scope(name.clone(), first);
-            match index {
-                Some(index) => drop(self.versions.insert(scope, first.0 + u64::from(*index))),
-                None => drop(self.versions.remove(&scope)),
-            }
-        }
-        let by = store.log.as_ref().map(|log| log.borrow().machine.clone()).unwrap_or_default();
-        // The nonce comes from the events: a repeated upload publishes the same bytes.
-        let nonce = u128::from_le_bytes(link.0[..16].try_into().expect("a digest has 32 bytes"));
-        let message = LogMessage { by, after, chain, nonce, reads: BTreeMap::new(), moves, events: bodies };
-        self.sequence =
-            store.with_sequencer(|sequencer| sequencer.publish(&message.encode())).map_err(StoreError::Unreachable)?;
-        (self.head, self.chain) = (head, Some(link));
-        Ok(())
-    }
 }

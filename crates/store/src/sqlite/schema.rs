@@ -31,9 +31,13 @@ pub(super) struct StoreSchema {
 /// The third has rows of conversations. The fourth finds claimable tasks by their type. The fifth has other rows of tasks: they
 /// hold whose work lies in place. The sixth has other rows of sessions and tasks: they hold whether anything checked the work,
 /// why and until when an agent is left alone after a failure, and the last conversation about a task. The seventh finds tasks by
-/// their state and by their open change, and sessions by their start. The eighth has the tables of a copy of a fleet's log.
+/// their state and by their open change, and sessions by their start. The eighth has the tables of a copy of a fleet's log, and the
+/// ninth finds the last folded message in this log again.
 pub(super) const CURRENT_SCHEMA: StoreSchema =
-    StoreSchema { number: 8, log_changes: &["", "", "", "", "", "", ""], log: LOG_TABLE_SQL };
+    StoreSchema { number: 9, log_changes: &["", "", "", "", "", "", "", DROP_COPY_CURSOR_SQL], log: LOG_TABLE_SQL };
+
+/// No command could fill this table before the ninth schema. The rebuild of the rows makes it anew.
+const DROP_COPY_CURSOR_SQL: &str = "DROP TABLE IF EXISTS copied_to;";
 
 /// The bit of the schema number that marks a copy of a fleet's log. A program that does not know fleets takes the number for a newer
 /// schema, and leaves the file alone.
@@ -347,8 +351,9 @@ mod tests {
 
     /// A hypothetical next schema, with one more column in the log.
     const NEXT: StoreSchema = StoreSchema {
-        number: 9,
+        number: 10,
         log_changes: &[
+            "",
             "",
             "",
             "",
@@ -365,8 +370,9 @@ mod tests {
 
     /// A hypothetical schema after that, whose migration fails.
     const BROKEN: StoreSchema = StoreSchema {
-        number: 9,
+        number: 10,
         log_changes: &[
+            "",
             "",
             "",
             "",
@@ -438,7 +444,7 @@ mod tests {
         // A second migration is not needed, and the older program is kept out.
         drop(opened(&path, &NEXT).unwrap());
         let refused = SqliteStore::open(&path, Lifetime::Command).err().unwrap();
-        assert!(matches!(refused, StoreError::Newer { found: 9, known: 8, .. }), "{refused}");
+        assert!(matches!(refused, StoreError::Newer { found: 10, known: 9, .. }), "{refused}");
     }
 
     #[test]

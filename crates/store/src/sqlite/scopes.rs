@@ -3,20 +3,24 @@
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
-use windlass_engine::{DecisionScope, EffectId, RowChange, Seq};
+use windlass_engine::{DecisionScope, Digest, EffectId, RowChange, Seq};
 
 use super::rows::to_signed;
 
-/// The tables of a copy. `copied_to` has one row: the place in the order up to which messages are folded.
+/// The tables of a copy. `copied_to` has one row: the last folded message, where it begins, and its digest.
 pub(super) const REPLICA_TABLES_SQL: &str = "
     CREATE TABLE scopes (scope TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-    CREATE TABLE copied_to (sequence INTEGER NOT NULL) STRICT;
+    CREATE TABLE copied_to (sequence INTEGER NOT NULL, before INTEGER NOT NULL, digest BLOB NOT NULL) STRICT;
 ";
 
 /// The scope of [`DecisionScope::Edges`].
 pub(super) const SCOPE_OF_EDGES: &str = "edges";
 /// The scope of [`DecisionScope::Ids`].
 pub(super) const SCOPE_OF_IDS: &str = "ids";
+
+/// The scope of the whole log: its version is the last event. Only uploaded events read it, because they follow that event or are
+/// dead.
+pub(super) const SCOPE_OF_LOG: &str = "log";
 
 /// Returns the scope that a change of a row concerns.
 pub(super) fn scope_of_change(change: &RowChange) -> Option<DecisionScope> {
@@ -77,16 +81,37 @@ pub(super) fn list_versions(connection: &Connection) -> rusqlite::Result<BTreeMa
     query.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))?.collect()
 }
 
-/// Returns the place up to which messages are folded; none in a store of its own.
-pub(super) fn read_cursor(connection: &Connection) -> rusqlite::Result<Option<u64>> {
-    let mut query = connection.prepare_cached("SELECT sequence FROM copied_to")?;
-    Ok(query.query_row([], |row| row.get::<_, i64>(0)).optional()?.map(i64::unsigned_abs))
+/// The last message that a copy has folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CopyCursor {
+    /// Its place in the order; 0 before the first message.
+    pub sequence: u64,
+    /// The place after which it begins: a long message has several parts.
+    pub before: u64,
+    /// The digest of its body.
+    pub digest: Digest,
 }
 
-pub(super) fn write_cursor(connection: &Connection, sequence: u64) -> rusqlite::Result<()> {
-    let sequence = to_signed(sequence);
-    if connection.prepare_cached("UPDATE copied_to SET sequence = ?")?.execute([sequence])? == 0 {
-        connection.execute("INSERT INTO copied_to (sequence) VALUES (?)", [sequence])?;
+impl CopyCursor {
+    /// The cursor of a copy that has folded nothing.
+    pub const START: Self = Self { sequence: 0, before: 0, digest: Digest::ZERO };
+}
+
+/// Returns the last folded message; none in a store of its own.
+pub(super) fn read_cursor(connection: &Connection) -> rusqlite::Result<Option<CopyCursor>> {
+    let mut query = connection.prepare_cached("SELECT sequence, before, digest FROM copied_to")?;
+    let cursor = query.query_row([], |row| {
+        let place = |index| row.get::<_, i64>(index).map(i64::unsigned_abs);
+        Ok(CopyCursor { sequence: place(0)?, before: place(1)?, digest: Digest(row.get(2)?) })
+    });
+    cursor.optional()
+}
+
+pub(super) fn write_cursor(connection: &Connection, cursor: CopyCursor) -> rusqlite::Result<()> {
+    let values = params![to_signed(cursor.sequence), to_signed(cursor.before), cursor.digest.0];
+    let mut update = connection.prepare_cached("UPDATE copied_to SET sequence = ?, before = ?, digest = ?")?;
+    if update.execute(values)? == 0 {
+        connection.execute("INSERT INTO copied_to (sequence, before, digest) VALUES (?, ?, ?)", values)?;
     }
     Ok(())
 }

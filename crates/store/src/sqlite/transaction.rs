@@ -10,6 +10,7 @@ use windlass_engine::{
 };
 
 use super::rows::{self, StoreSnapshot, to_signed};
+use super::scopes::CopyCursor;
 use super::{SqliteStore, queries, schema, scopes};
 use crate::memory::find_moved_scope;
 use crate::{AppendOutcome, EventFilter, ExecuteError, StoreCommit, StoreError, failpoint};
@@ -201,12 +202,12 @@ impl<'s> StoreTransaction<'s> {
         Err(StoreError::Unsound { path: self.store.path().to_owned(), what })
     }
 
-    /// Writes the changes of folded messages to the rows and to the versions of scopes, and the place of the last message.
+    /// Writes the changes of folded messages to the rows and to the versions of scopes, and the last message.
     pub(super) fn write_copy(
         &mut self,
         changes: &[RowChange],
         moved: &HashMap<String, Option<u64>>,
-        sequence: u64,
+        cursor: CopyCursor,
     ) -> Result<(), StoreError> {
         self.store.run_sql(|connection| {
             changes.iter().try_for_each(|change| rows::apply_change(connection, change))?;
@@ -214,7 +215,7 @@ impl<'s> StoreTransaction<'s> {
                 Some(version) => scopes::put_version(connection, scope, *version),
                 None => scopes::remove_version(connection, scope),
             })?;
-            scopes::write_cursor(connection, sequence)
+            scopes::write_cursor(connection, cursor)
         })
     }
 

@@ -191,7 +191,7 @@ fn newer_schema_is_refused_with_number_and_left_unchanged() {
         SqliteStore::create(&temp_store.path, Lifetime::Command),
     ] {
         let error = opened.err().unwrap();
-        assert!(matches!(error, StoreError::Newer { found: 99, known: 8, .. }), "{error}");
+        assert!(matches!(error, StoreError::Newer { found: 99, known: 9, .. }), "{error}");
     }
     // A handle that was open before the change refuses to write.
     let refused = before.run_transaction(|_| Ok(()));

@@ -95,7 +95,7 @@ fn survey_of_a_store_refuses_rows_that_its_log_does_not_give() {
     let older = SqliteStore::survey_foreign(&temp_store.path).unwrap();
     assert_eq!(older.rows, survey.rows);
     assert!(matches!(SqliteStore::open_foreign(&temp_store.path).map(drop), Err(StoreError::Foreign(_))));
-    temp_store.open_connection().pragma_update(None, "user_version", 8).unwrap();
+    temp_store.open_connection().pragma_update(None, "user_version", 9).unwrap();
     temp_store
         .open_connection()
         .execute("UPDATE tasks SET row = replace(row, 'mend', 'rend') WHERE id = 1", [])
