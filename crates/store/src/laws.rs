@@ -13,7 +13,9 @@ use windlass_engine::{
     Authority, Command, CommandOrigin, Digest, EngineRules, NewTask, Seq, TaskId, TaskPatch, Timestamp,
 };
 
-use crate::{EventFilter, Lifetime, LogMessage, MemorySequencer, MessageError, Sequencer, SqliteStore, Store};
+use crate::{
+    EventFilter, Lifetime, LogMessage, MemorySequencer, MessageError, Sequencer, SqliteStore, Store, StoreError,
+};
 
 /// The length of the order from which on a new copy is cheaper.
 const MAX_DEAD_MESSAGES: u64 = 64;
@@ -81,6 +83,8 @@ struct CopyUnderTest {
     /// The end of the short log, and the link of the chain there.
     head: Seq,
     chain: Digest,
+    /// The messages that are folded.
+    folded: Vec<Vec<u8>>,
     directory: PathBuf,
 }
 
@@ -93,7 +97,8 @@ impl CopyUnderTest {
         let path = directory.join("windlass.db");
         let mut store = SqliteStore::create(&path, Lifetime::Service).expect("a store can be created");
         store.join_log().expect("it is empty");
-        store.attach_log(Box::new(MemorySequencer::default()), "mill".to_owned());
+        let log = MemorySequencer::default();
+        store.attach_log(Box::new(log.clone()), "mill".to_owned());
         let rules = EngineRules::default();
         let at = Timestamp::from_millis(1_768_644_000_000);
         let origin = CommandOrigin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
@@ -105,13 +110,13 @@ impl CopyUnderTest {
         let (head, chain) = tables
             .query_row(link, [], |row| Ok((Seq(row.get::<_, i64>(0)?.unsigned_abs()), Digest(row.get(1)?))))
             .expect("the log has events");
-        Self { store, tables, head, chain, directory }
+        Self { store, tables, head, chain, folded: log.list_bodies(), directory }
     }
 
     fn receive_message(&mut self, body: &[u8]) -> MessageOutcome {
-        let cursor = self.store.replica_cursor().expect("the copy can be read").expect("it is a copy");
+        let cursor = self.folded.len() as u64;
         let mut log = MemorySequencer::default();
-        for body in std::iter::repeat_n(&b"{}"[..], cursor as usize).chain([body]) {
+        for body in self.folded.iter().map(Vec::as_slice).chain([body]) {
             log.publish(body).expect("a message without faults");
         }
         self.store.attach_log(Box::new(log), "mill".to_owned());
@@ -120,6 +125,7 @@ impl CopyUnderTest {
         let cursor_after = self.store.replica_cursor().expect("the copy can be read");
         let head = self.store.head().expect("the copy can be read");
         if let Err(error) = outcome {
+            assert!(!matches!(error, StoreError::Forked { .. }), "the order begins with the folded messages");
             assert!(!error.to_string().is_empty());
             assert_eq!(cursor_after, Some(cursor), "a refused message does not move the cursor: {error}");
             assert_eq!(self.dump_tables(), before, "a refused message changes nothing: {error}");
@@ -128,6 +134,7 @@ impl CopyUnderTest {
         assert_eq!(cursor_after, Some(cursor + 1), "a folded message moves the cursor");
         if head == self.head {
             assert_eq!(self.dump_tables(), before, "a dead message changes nothing");
+            self.folded.push(body.to_vec());
             return if cursor < MAX_DEAD_MESSAGES { MessageOutcome::Unchanged } else { MessageOutcome::UsedUp };
         }
         let message = LogMessage::decode(body).expect("only a message is accepted");
@@ -186,6 +193,14 @@ fn short_history() -> [Command; 3] {
 #[cfg(test)]
 mod tests {
     use windlass_testkit::hostile::check_law;
+
+    use super::{CopyUnderTest, MessageOutcome};
+
+    #[test]
+    fn copy_accepts_next_message_of_its_history() {
+        let body = include_bytes!("../../../fuzz/corpus/log_message/create-task");
+        assert!(CopyUnderTest::new().receive_message(body) == MessageOutcome::UsedUp);
+    }
 
     #[test]
     fn copy_takes_message_completely_or_not_at_all() {

@@ -4,8 +4,15 @@
 
 mod support;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
 use windlass_engine::Seq;
-use windlass_store::{ExecuteError, MemorySequencer, Sequencer, SequencerFault, SqliteStore, Store, StoreError};
+use windlass_store::{
+    ExecuteError, MemorySequencer, SequencedMessage, Sequencer, SequencerError, SequencerFault, SqliteStore, Store,
+    StoreError,
+};
 
 use support::{
     TempStore, command_origin, commit_command, create_task, engine_rules, fill_store, next_nonce, read_chain, read_log,
@@ -239,4 +246,71 @@ fn message_of_writer_with_another_log_is_dead() {
     assert_eq!(store.catch_up().unwrap(), 2);
     assert_eq!(read_chain(&places[0]), before);
     commit_command(&mut store, &create_task("five"));
+}
+
+/// A service of several servers. One of them answers some reads, and does not have the last message yet.
+struct LaggingSequencer {
+    log: MemorySequencer,
+    /// How many reads the server that is behind answers.
+    late_reads: Arc<AtomicU32>,
+}
+
+impl Sequencer for LaggingSequencer {
+    fn publish(&mut self, body: &[u8]) -> Result<u64, SequencerError> {
+        self.log.publish(body)
+    }
+
+    fn read_after(&mut self, sequence: u64, most: usize) -> Result<Vec<SequencedMessage>, SequencerError> {
+        let mut messages = self.log.read_after(sequence, most)?;
+        let is_late = self.late_reads.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if is_late.is_ok() {
+            messages.pop();
+        }
+        Ok(messages)
+    }
+
+    fn wait_after(&mut self, sequence: u64, patience: Duration) -> Result<(), SequencerError> {
+        self.log.wait_after(sequence, patience)
+    }
+}
+
+#[test]
+fn server_that_lacks_last_message_for_moment_is_no_fork() {
+    let place = TempStore::new();
+    let late_reads = Arc::new(AtomicU32::new(0));
+    let mut store = place.create();
+    store.join_log().unwrap();
+    let sequencer = LaggingSequencer { log: MemorySequencer::default(), late_reads: Arc::clone(&late_reads) };
+    store.attach_log(Box::new(sequencer), "mill".to_owned());
+    for number in 0..3 {
+        commit_command(&mut store, &create_task(&format!("task {number}")));
+        late_reads.store(2, Ordering::Relaxed);
+    }
+    store.catch_up().unwrap();
+    assert_eq!(read_log(&store).len(), 6);
+}
+
+#[test]
+fn failure_after_lost_acknowledgement_says_that_outcome_is_unknown() {
+    let place = TempStore::new();
+    let log = MemorySequencer::default();
+    let mut store = join_log(&place, &log);
+    let mut faults = [SequencerFault::LostAcknowledgement, SequencerFault::Unreachable].into_iter();
+    let faulty_log = log.with_faults(move || faults.next());
+    // The acknowledgement is lost, and the service goes away before the copy reads the message.
+    let reads = Arc::new(AtomicU32::new(0));
+    store.attach_log(Box::new(LaggingSequencer { log: faulty_log, late_reads: Arc::clone(&reads) }), "mill".to_owned());
+    let mut attempts = 0;
+    store.set_outage_policy(move |_| {
+        attempts += 1;
+        reads.store(1, Ordering::Relaxed);
+        attempts == 1
+    });
+    let failure = try_task(&mut store, "one").unwrap_err();
+    let is_unknown =
+        matches!(failure, ExecuteError::Store(StoreError::Unreachable(SequencerError::OutcomeUnknown { .. })));
+    assert!(is_unknown, "{failure}");
+    store.attach_log(Box::new(log), "mill".to_owned());
+    store.catch_up().unwrap();
+    assert_eq!(read_log(&store).len(), 2);
 }

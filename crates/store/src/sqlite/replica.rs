@@ -5,16 +5,14 @@
 //! - Events, rows, versions of scopes and the cursor change in one transaction, so a process that finds the cursor ahead has
 //!   nothing to do.
 //! - A message is judged by its `reads` and the table of versions alone. Rows depend on the version of the program.
-//! - A read begins with the last folded message. If the log has another one there, the copy stops: the service has lost messages,
-//!   or another log is behind it. A message whose chain differs is dead: its writer has another log.
+//! - A read begins with the last folded message. If the log has another one there, or lacks it for longer than servers lag, the copy
+//!   stops: the service has lost messages, or another log is behind it. A message whose chain differs is dead: its writer has another log.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use windlass_engine::{
-    CommitId, Digest, Draft, RowChange, Seq, StateView, TaskId, decode_event, encode_event,
-};
+use windlass_engine::{CommitId, Digest, Draft, RowChange, Seq, StateView, TaskId, decode_event, encode_event};
 
 use super::rows::StoreSnapshot;
 use super::scopes::{self, CopyCursor, SCOPE_OF_EDGES, SCOPE_OF_IDS, SCOPE_OF_LOG};
@@ -33,6 +31,9 @@ const OUTAGE_PATIENCE: Duration = Duration::from_secs(30);
 /// The shortest and the longest wait between two attempts to reach the log.
 const MIN_OUTAGE_WAIT: Duration = Duration::from_millis(5);
 const MAX_OUTAGE_WAIT: Duration = Duration::from_secs(1);
+/// How long a server may lack a message that another server of the service has.
+const LAG_PATIENCE: Duration = Duration::from_secs(1);
+const LAG_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The longest wait for messages before the copy is looked at again: another process may have folded them.
 const FOLD_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -143,12 +144,20 @@ impl SqliteStore {
 
     /// Publishes a commit, and folds the log up to it.
     pub(super) fn publish_commit(&self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
-        let is_repeated = Cell::new(false);
-        self.wait_out_outage(|| match (is_repeated.replace(true), self.try_publish(commit)?) {
-            // An earlier attempt of this call has reached the log.
-            (true, AppendOutcome::AlreadyApplied(positions)) => Ok(AppendOutcome::Durable(positions)),
-            (_, outcome) => Ok(outcome),
-        })
+        let (is_repeated, was_sent) = (Cell::new(false), Cell::new(false));
+        let outcome =
+            self.wait_out_outage(|| match (is_repeated.replace(true), self.try_publish(commit, &was_sent)?) {
+                // An earlier attempt of this call has reached the log.
+                (true, AppendOutcome::AlreadyApplied(positions)) => Ok(AppendOutcome::Durable(positions)),
+                (_, outcome) => Ok(outcome),
+            });
+        match outcome {
+            // The last attempt has not reached the log, but an earlier one may have.
+            Err(StoreError::Unreachable(
+                SequencerError::Unreachable { source } | SequencerError::Refused { source },
+            )) if was_sent.get() => Err(StoreError::Unreachable(SequencerError::OutcomeUnknown { source })),
+            outcome => outcome,
+        }
     }
 
     /// Repeats a call as long as the log cannot be reached. A message with an unknown outcome is published again: its nonce tells
@@ -172,7 +181,8 @@ impl SqliteStore {
         self.log.as_ref().is_some_and(|log| (log.borrow_mut().keeps_waiting)(away))
     }
 
-    fn try_publish(&self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
+    /// Publishes a commit once. Sets `was_sent` if its message may be in the log.
+    fn try_publish(&self, commit: &StoreCommit, was_sent: &Cell<bool>) -> Result<AppendOutcome, StoreError> {
         self.catch_up()?;
         let message = match self.prepare_message(commit)? {
             Ok(message) => message,
@@ -180,7 +190,11 @@ impl SqliteStore {
         };
         let cursor = self.replica_cursor()?.unwrap_or(0);
         let body = message.encode();
-        let sequence = self.with_sequencer(|sequencer| sequencer.publish(&body)).map_err(StoreError::Unreachable)?;
+        let published = self.with_sequencer(|sequencer| sequencer.publish(&body));
+        if matches!(published, Ok(_) | Err(SequencerError::OutcomeUnknown { .. })) {
+            was_sent.set(true);
+        }
+        let sequence = published.map_err(StoreError::Unreachable)?;
         if sequence == cursor + 1 && self.readers.get() == 0 {
             // Nothing came between, so the message need not be read back.
             self.fold_messages(&[SequencedMessage { sequence, body }])?;
@@ -230,7 +244,12 @@ impl SqliteStore {
         if cursor.sequence == 0 {
             return read(0, most);
         }
+        let began = Instant::now();
         let mut messages = read(cursor.before, most + 1)?.into_iter();
+        while messages.len() == 0 && began.elapsed() < LAG_PATIENCE {
+            std::thread::sleep(LAG_POLL_INTERVAL);
+            messages = read(cursor.before, most + 1)?.into_iter();
+        }
         let is_known =
             |last: &SequencedMessage| last.sequence == cursor.sequence && Digest::of_bytes(&last.body) == cursor.digest;
         let Some(last) = messages.next().filter(is_known) else {
@@ -244,9 +263,17 @@ impl SqliteStore {
     }
 
     fn fold_up_to(&self, sequence: u64) -> Result<(), StoreError> {
+        let began = Instant::now();
         while self.replica_cursor()?.is_some_and(|cursor| cursor < sequence) {
             let messages = self.read_messages(MAX_FOLDED_MESSAGES)?;
             self.fold_messages(&messages)?;
+            if messages.is_empty() {
+                if began.elapsed() >= LAG_PATIENCE {
+                    let source = "the service does not return a message that it acknowledged".into();
+                    return Err(StoreError::Unreachable(SequencerError::OutcomeUnknown { source }));
+                }
+                std::thread::sleep(LAG_POLL_INTERVAL);
+            }
         }
         Ok(())
     }
