@@ -2,7 +2,8 @@
 //!
 //! [`history`] generates random sequences of commands, [`project`] runs them in memory, [`model`] predicts their outcome,
 //! and [`invariants`] checks the invariants of the state. A test of another view runs the same history and compares the results.
-//! [`provider`] is a model server for real agents, [`forge`] a forge for changes, and [`nats_server`] a server of NATS. [`hostile`] generates hostile input.
+//! [`provider`] is a model server for real agents, [`forge`] a forge for changes, and [`nats_server`] a server of NATS. [`hostile`] generates hostile input,
+//! and [`seeded_random`] the numbers of simulations.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 pub mod bridge_calls;
@@ -19,6 +20,7 @@ pub mod nats_server;
 pub mod project;
 pub mod provider;
 pub mod rules;
+pub mod seeded_random;
 pub mod series_steps;
 pub mod sessions;
 pub mod steps;
@@ -32,4 +34,5 @@ pub use history::{
 pub use model::EngineModel;
 pub use project::MemoryProject;
 pub use rules::{gate_rules, test_rules};
+pub use seeded_random::SeededRandom;
 pub use steps::sample_session;
