@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("store", &["engine"]),
     ("testkit", &["engine"]),
-    ("fleet", &["engine", "store"]),
+    ("fleet", &["engine", "process", "store"]),
     ("hooks", &["engine", "expr", "process"]),
     ("agents", &["engine", "process"]),
     ("bridge", &["engine"]),

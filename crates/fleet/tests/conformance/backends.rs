@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use windlass_fleet::{LogStreamSettings, NatsAccess, NatsSequencer};
+use windlass_fleet::{FleetAccess, FleetService as _, LogSettings, NatsService};
 use windlass_testkit::nats_server::NatsServer;
 
 use crate::handles::{Backend, ReplicaHandle};
@@ -14,9 +14,9 @@ pub struct NatsBackend {
 }
 
 impl NatsBackend {
-    fn connect(&self) -> NatsSequencer {
+    fn connect(&self) -> NatsService {
         let address = self.server.log_address("pump").parse().unwrap();
-        NatsSequencer::new(NatsAccess { address, credentials: None, certificates: None }).unwrap()
+        NatsService::new(FleetAccess { address, credentials: None, certificates: None }).unwrap()
     }
 }
 
@@ -26,7 +26,7 @@ impl Backend for NatsBackend {
     fn new() -> Self {
         let server = NatsServer::start().expect("`scripts/clients` installs nats-server");
         let backend = Self { server, machines: AtomicU32::new(0) };
-        backend.connect().create_stream(LogStreamSettings { replicas: 1 }).unwrap();
+        backend.connect().create_log(LogSettings { replicas: 1, syncs_always: false }).unwrap();
         backend
     }
 

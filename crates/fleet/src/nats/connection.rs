@@ -1,0 +1,221 @@
+//! A connection to a server of NATS: how it opens, how it fails, and requests to JetStream.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, HeaderMap, Message, RequestErrorKind, Subscriber};
+use serde_json::Value;
+use tokio::sync::watch;
+use windlass_process::file::read_bounded;
+use windlass_store::SequencerError;
+
+use crate::failure::{FailureSource, is_tls_failure, refused, unknown_outcome, unreachable};
+use crate::service::FleetAccess;
+
+/// The oldest server with atomic batches. Older ones accept messages that they should refuse.
+const MIN_SERVER_VERSION: (u32, u32) = (2, 12);
+/// How long a request may take, and how long connecting may take with all servers.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long connecting to one server may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The most bytes of a file with credentials.
+const MAX_CREDENTIAL_BYTES: u64 = 64 * 1024;
+
+/// A connection that was opened.
+pub struct NatsConnection {
+    pub client: Client,
+    pub version: String,
+    /// The messages of the log as they are published, from the first wait on.
+    pub news: Option<Subscriber>,
+    /// Until then, the stream may not have a message that subscribers have seen.
+    pub late_until: Option<Instant>,
+    /// Becomes true when the connection breaks.
+    loss: watch::Receiver<bool>,
+    /// A request was not answered in time.
+    is_silent: AtomicBool,
+}
+
+/// A request without the wanted answer.
+#[derive(Debug, thiserror::Error)]
+pub enum JetStreamError {
+    /// The request reached no stream: there is none, or its servers elect a leader. It had no effect.
+    #[error("no server answers for `{subject}`: the log does not exist there, or its servers elect a leader")]
+    NoLeader { subject: String },
+    /// The server refuses the request. It had no effect.
+    #[error("the server answers: {description} ({code})")]
+    Refusal { code: u64, status: u64, description: String },
+    #[error("no answer came from the server")]
+    NoAnswer { source: FailureSource },
+}
+
+impl JetStreamError {
+    /// Error codes of JetStream.
+    pub const STREAM_EXISTS: u64 = 10058;
+    pub const STREAM_NOT_FOUND: u64 = 10059;
+    pub const WRONG_LAST_SEQUENCE: u64 = 10071;
+    pub const WRONG_LAST_SEQUENCE_CONSTANT: u64 = 10164;
+    pub const BATCHES_DISABLED: u64 = 10174;
+
+    pub fn is_stream_not_found(&self) -> bool {
+        matches!(self, Self::Refusal { code: Self::STREAM_NOT_FOUND, .. })
+    }
+
+    /// Returns the error of a request that a caller may repeat.
+    pub fn of_request(self) -> SequencerError {
+        match self {
+            // 503: JetStream is starting, or has no leader.
+            Self::Refusal { status, .. } if status < 500 => refused(self),
+            _ => unreachable(self),
+        }
+    }
+
+    /// Returns the error of a message that was published.
+    pub fn of_message(self) -> SequencerError {
+        match self {
+            Self::NoLeader { .. } => unreachable(self),
+            Self::Refusal { status: 400, .. } => refused(self),
+            _ => unknown_outcome(self),
+        }
+    }
+}
+
+impl NatsConnection {
+    pub async fn open(access: &FleetAccess) -> Result<Self, SequencerError> {
+        let address = &access.address;
+        if !address.is_encrypted() && !address.is_loopback() {
+            return Err(refused("`nats://` is not encrypted and serves this machine only; write `tls://`"));
+        }
+        let (sender, loss) = watch::channel(false);
+        let mut options = ConnectOptions::new()
+            .name("windlass")
+            .connection_timeout(CONNECT_TIMEOUT)
+            .request_timeout(Some(REQUEST_TIMEOUT))
+            // A broken connection is replaced by the next call.
+            .max_reconnects(address.servers().len())
+            .require_tls(address.is_encrypted())
+            .event_callback(move |event| {
+                if matches!(event, Event::Disconnected | Event::Closed) {
+                    sender.send_replace(true);
+                }
+                std::future::ready(())
+            });
+        if !address.is_encrypted() {
+            // Servers of other machines that this one tells of.
+            options = options.ignore_discovered_servers();
+        }
+        if let Some(certificates) = &access.certificates {
+            options = options.add_root_certificates(certificates.clone());
+        }
+        if let Some(path) = &access.credentials {
+            let cannot_read =
+                |cause: String| refused(format!("cannot read the credentials {}: {cause}", path.display()));
+            let bytes = read_bounded(path, MAX_CREDENTIAL_BYTES).map_err(|error| cannot_read(error.to_string()))?;
+            options = add_credentials(options, &String::from_utf8_lossy(&bytes)).map_err(cannot_read)?;
+        }
+        let connected = tokio::time::timeout(REQUEST_TIMEOUT, options.connect(address.server_urls())).await;
+        let connected = connected.map_err(|_| unreachable("no server answers in time"))?;
+        let client = connected.map_err(|error| match error.kind() {
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                refused(format!("the server does not accept the credentials: {error}"))
+            }
+            ConnectErrorKind::Tls => refused(error),
+            _ if is_tls_failure(&error) => refused(error),
+            _ => unreachable(error),
+        })?;
+        let version = client.server_info().version;
+        if parse_version(&version).is_none_or(|version| version < MIN_SERVER_VERSION) {
+            let (major, minor) = MIN_SERVER_VERSION;
+            return Err(refused(format!("the server has version {version}; it has to be {major}.{minor} or newer")));
+        }
+        Ok(Self { client, version, news: None, late_until: None, loss, is_silent: AtomicBool::new(false) })
+    }
+
+    /// Returns whether the connection can be used.
+    pub fn is_open(&self) -> bool {
+        !*self.loss.borrow() && !self.is_silent.load(Ordering::Relaxed)
+    }
+
+    /// Runs work until it ends, the connection breaks or the time is over.
+    pub async fn run_while_open<T>(
+        &self,
+        patience: Duration,
+        work: impl Future<Output = T>,
+    ) -> Result<T, FailureSource> {
+        let mut loss = self.loss.clone();
+        tokio::select! {
+            biased;
+            outcome = work => Ok(outcome),
+            // An end of the channel is an end of the connection.
+            _ = loss.wait_for(|is_lost| *is_lost) => Err("the connection is broken".into()),
+            () = tokio::time::sleep(patience) => {
+                self.is_silent.store(true, Ordering::Relaxed);
+                Err(format!("nothing came in {patience:?}").into())
+            }
+        }
+    }
+
+    /// Sends a message and returns the answer to it.
+    pub async fn send_request(
+        &self,
+        subject: &str,
+        headers: HeaderMap,
+        payload: Vec<u8>,
+    ) -> Result<Message, JetStreamError> {
+        let request = self.client.request_with_headers(subject.to_owned(), headers, payload.into());
+        let no_answer = |source| JetStreamError::NoAnswer { source };
+        let answer = self.run_while_open(REQUEST_TIMEOUT, request).await.map_err(no_answer)?;
+        answer.map_err(|error| match error.kind() {
+            RequestErrorKind::NoResponders => JetStreamError::NoLeader { subject: subject.to_owned() },
+            RequestErrorKind::MaxPayloadExceeded | RequestErrorKind::InvalidSubject => {
+                JetStreamError::Refusal { code: 0, status: 400, description: error.to_string() }
+            }
+            RequestErrorKind::TimedOut => {
+                self.is_silent.store(true, Ordering::Relaxed);
+                no_answer(error.into())
+            }
+            RequestErrorKind::Other => no_answer(error.into()),
+        })
+    }
+
+    /// Sends a message to a stream, or a request to the API of JetStream, and returns its answer.
+    pub async fn ask_stream(
+        &self,
+        subject: &str,
+        headers: HeaderMap,
+        payload: Vec<u8>,
+    ) -> Result<Value, JetStreamError> {
+        let answer = self.send_request(subject, headers, payload).await?;
+        let answer: Value = serde_json::from_slice(&answer.payload)
+            .map_err(|error| JetStreamError::NoAnswer { source: error.into() })?;
+        let Some(error) = answer.get("error") else { return Ok(answer) };
+        Err(JetStreamError::Refusal {
+            code: error["err_code"].as_u64().unwrap_or_default(),
+            status: error["code"].as_u64().unwrap_or_default(),
+            description: error["description"].as_str().unwrap_or("an error without a description").to_owned(),
+        })
+    }
+
+    /// Sends a request to the API of JetStream.
+    pub async fn call_api(&self, call: &str, stream: &str, request: Option<&Value>) -> Result<Value, JetStreamError> {
+        let payload = request.map(Value::to_string).unwrap_or_default();
+        self.ask_stream(&format!("$JS.API.{call}.{stream}"), HeaderMap::new(), payload.into_bytes()).await
+    }
+}
+
+/// Adds credentials: a file with a JWT, `user:password`, or the seed of an NKey.
+fn add_credentials(options: ConnectOptions, text: &str) -> Result<ConnectOptions, String> {
+    if text.contains("-----BEGIN NATS USER JWT-----") {
+        return options.credentials(text).map_err(|error| error.to_string());
+    }
+    match text.trim().split_once(':') {
+        Some((user, password)) => Ok(options.user_and_password(user.to_owned(), password.to_owned())),
+        None if text.trim().starts_with("SU") => Ok(options.nkey(text.trim().to_owned())),
+        None => Err("the file has neither a JWT, nor `user:password`, nor the seed of an NKey".to_owned()),
+    }
+}
+
+/// Returns the first two numbers of a version.
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}

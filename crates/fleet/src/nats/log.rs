@@ -1,0 +1,179 @@
+//! The messages of a log in a stream.
+//!
+//! Messages are read by batches of direct gets, so a short command leaves nothing behind on the server. A process that waits
+//! subscribes to the subject of the log: the server sends each new message to it, and the process then reads the stream.
+
+use std::time::{Duration, Instant};
+
+use async_nats::{HeaderMap, Message, header};
+use futures_util::{FutureExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use windlass_engine::Digest;
+use windlass_store::{SequencedMessage, SequencerError};
+
+use super::connection::{JetStreamError, NatsConnection, REQUEST_TIMEOUT};
+use super::names::ProjectSubjects;
+use crate::failure::{FailureSource, refused, unknown_outcome, unreachable};
+
+/// The largest body of one message. A longer message is published in parts, which the server stores together.
+const MAX_PART_BYTES: usize = 900 * 1024;
+/// The most bytes of one batch of direct gets.
+const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// The header of a part: its number, and the number of parts.
+const PART_HEADER: &str = "Windlass-Part";
+/// A message reaches subscribers before the stream has it. How long, and how often, it is looked for.
+const STORE_PATIENCE: Duration = Duration::from_secs(1);
+const STORE_POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+impl NatsConnection {
+    pub async fn publish_message(&self, subjects: &ProjectSubjects, body: &[u8]) -> Result<u64, SequencerError> {
+        let subject = subjects.log_subject();
+        if body.len() > MAX_PART_BYTES {
+            return self.publish_parts(subject, body).await;
+        }
+        let mut headers = HeaderMap::new();
+        // The server ignores a repeated message.
+        headers.insert(header::NATS_MESSAGE_ID, Digest::of_bytes(body).to_string());
+        let answer = self.ask_stream(&subject, headers, body.to_vec()).await.map_err(JetStreamError::of_message)?;
+        read_acknowledgement(&answer)
+    }
+
+    /// Publishes a long message as one atomic batch: the server stores all parts or none.
+    async fn publish_parts(&self, subject: String, body: &[u8]) -> Result<u64, SequencerError> {
+        let inbox = self.client.new_inbox();
+        let batch = inbox.rsplit('.').next().unwrap_or_default().to_owned();
+        let parts: Vec<&[u8]> = body.chunks(MAX_PART_BYTES).collect();
+        let (last, first) = parts.split_last().expect("a long message has parts");
+        let head = |number: usize| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::NATS_BATCH_ID, batch.as_str());
+            headers.insert(header::NATS_BATCH_SEQUENCE, number.to_string());
+            headers.insert(PART_HEADER, format!("{number}/{}", parts.len()));
+            headers
+        };
+        for (number, part) in (1..).zip(first) {
+            let send = self.client.publish_with_headers(subject.clone(), head(number), part.to_vec().into());
+            let sent = self.run_while_open(REQUEST_TIMEOUT, send).await.map_err(unreachable)?;
+            sent.map_err(unreachable)?;
+        }
+        let mut headers = head(parts.len());
+        headers.insert(header::NATS_BATCH_COMMIT, header::NATS_BATCH_COMMIT_FINAL);
+        match self.ask_stream(&subject, headers, last.to_vec()).await {
+            Ok(answer) => read_acknowledgement(&answer),
+            Err(error @ JetStreamError::Refusal { code: JetStreamError::BATCHES_DISABLED, .. }) => Err(refused(error)),
+            Err(error @ JetStreamError::NoLeader { .. }) => Err(unreachable(error)),
+            // A new leader does not know the parts that came before.
+            Err(error) => Err(unknown_outcome(error)),
+        }
+    }
+
+    /// Reads whole messages: the parts of a long one are joined, and the last part gives it its place.
+    pub async fn read_messages(
+        &mut self,
+        subjects: &ProjectSubjects,
+        after: u64,
+        most: usize,
+    ) -> Result<Vec<SequencedMessage>, SequencerError> {
+        let (mut messages, mut last, mut parts) = (Vec::new(), after, Vec::new());
+        while messages.is_empty() {
+            let request = json!({
+                "seq": last + 1, "next_by_subj": subjects.log_subject(), "batch": most, "max_bytes": MAX_BATCH_BYTES
+            });
+            let read = self.get_stored(&subjects.log_stream(), &request).await?;
+            let read: Vec<_> =
+                read.into_iter().map(StoredPart::from_answer).collect::<Result<_, _>>().map_err(refused)?;
+            let Some(end) = read.last() else { break };
+            last = end.sequence;
+            for part in read {
+                parts.extend(part.body);
+                if part.is_last {
+                    messages.push(SequencedMessage { sequence: part.sequence, body: std::mem::take(&mut parts) });
+                }
+            }
+        }
+        if !messages.is_empty() {
+            self.late_until = None;
+        }
+        Ok(messages)
+    }
+
+    /// Gets stored messages in one request.
+    pub async fn get_stored(&self, stream: &str, request: &Value) -> Result<Vec<Message>, SequencerError> {
+        let get = self.get_stored_batch(stream, request);
+        self.run_while_open(REQUEST_TIMEOUT, get).await.map_err(unreachable)?
+    }
+
+    async fn get_stored_batch(&self, stream: &str, request: &Value) -> Result<Vec<Message>, SequencerError> {
+        let inbox = self.client.new_inbox();
+        let mut answers = self.client.subscribe(inbox.clone()).await.map_err(unreachable)?;
+        let subject = format!("$JS.API.DIRECT.GET.{stream}");
+        let asked = self.client.publish_with_reply(subject.clone(), inbox, request.to_string().into());
+        asked.await.map_err(unreachable)?;
+        let mut stored = Vec::new();
+        while let Some(answer) = answers.next().await {
+            match answer.status.map(|status| status.as_u16()) {
+                None => stored.push(answer),
+                // The end of the batch, or no message.
+                Some(204 | 404) => return Ok(stored),
+                Some(503) => return Err(unreachable(JetStreamError::NoLeader { subject })),
+                Some(status) => {
+                    let text = answer.description.unwrap_or_default();
+                    return Err(refused(format!("the server answers {status}: {text}")));
+                }
+            }
+        }
+        Err(unreachable("the connection is closed"))
+    }
+
+    /// Waits until the server sends a message of the log, or until `patience` ends.
+    pub async fn wait_for_news(
+        &mut self,
+        subjects: &ProjectSubjects,
+        patience: Duration,
+    ) -> Result<(), SequencerError> {
+        if self.late_until.is_some_and(|until| Instant::now() < until) {
+            tokio::time::sleep(STORE_POLL_INTERVAL.min(patience)).await;
+            return Ok(());
+        }
+        let Some(mut news) = self.news.take() else {
+            let subscribed = self.client.subscribe(subjects.log_subject()).await;
+            self.news = Some(subscribed.map_err(unreachable)?);
+            let flushed = self.run_while_open(REQUEST_TIMEOUT, self.client.flush()).await.map_err(unreachable)?;
+            // What came before the subscription is read now.
+            return flushed.map_err(unreachable);
+        };
+        let wait = tokio::time::timeout(patience, news.next());
+        // A broken connection ends the wait: the next read opens another one.
+        if let Ok(Ok(Some(_))) = self.run_while_open(patience + REQUEST_TIMEOUT, wait).await {
+            while let Some(Some(_)) = news.next().now_or_never() {}
+            self.late_until = Some(Instant::now() + STORE_PATIENCE);
+        }
+        self.news = Some(news);
+        Ok(())
+    }
+}
+
+/// Returns the place that an acknowledgement names.
+fn read_acknowledgement(answer: &Value) -> Result<u64, SequencerError> {
+    answer["seq"].as_u64().ok_or_else(|| unknown_outcome("the server's answer is no acknowledgement"))
+}
+
+/// A stored message, or a part of one.
+struct StoredPart {
+    sequence: u64,
+    body: Vec<u8>,
+    /// Whether it ends a message.
+    is_last: bool,
+}
+
+impl StoredPart {
+    fn from_answer(answer: Message) -> Result<Self, FailureSource> {
+        let headers = answer.headers.as_ref().ok_or("a stored message has no headers")?;
+        let sequence = headers.get(header::NATS_SEQUENCE).and_then(|value| value.as_str().parse().ok());
+        let is_last = match headers.get(PART_HEADER) {
+            Some(part) => part.as_str().split_once('/').is_some_and(|(number, count)| number == count),
+            None => true,
+        };
+        Ok(Self { sequence: sequence.ok_or("a stored message has no sequence")?, body: answer.payload.into(), is_last })
+    }
+}
