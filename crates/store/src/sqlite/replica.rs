@@ -31,9 +31,9 @@ const OUTAGE_PATIENCE: Duration = Duration::from_secs(30);
 /// The shortest and the longest wait between two attempts to reach the log.
 const MIN_OUTAGE_WAIT: Duration = Duration::from_millis(5);
 const MAX_OUTAGE_WAIT: Duration = Duration::from_secs(1);
-/// How long a server may lack a message that another server of the service has.
-const LAG_PATIENCE: Duration = Duration::from_secs(1);
-const LAG_POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// How often a message is read again that a server may lack for a moment although another one has it.
+const MAX_LAG_READS: usize = 100;
+const LAG_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The longest wait for messages before the copy is looked at again: another process may have folded them.
 const FOLD_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -244,9 +244,11 @@ impl SqliteStore {
         if cursor.sequence == 0 {
             return read(0, most);
         }
-        let began = Instant::now();
         let mut messages = read(cursor.before, most + 1)?.into_iter();
-        while messages.len() == 0 && began.elapsed() < LAG_PATIENCE {
+        for _ in 0..MAX_LAG_READS {
+            if messages.len() > 0 {
+                break;
+            }
             std::thread::sleep(LAG_POLL_INTERVAL);
             messages = read(cursor.before, most + 1)?.into_iter();
         }
@@ -263,12 +265,13 @@ impl SqliteStore {
     }
 
     fn fold_up_to(&self, sequence: u64) -> Result<(), StoreError> {
-        let began = Instant::now();
+        let mut lag_reads = 0;
         while self.replica_cursor()?.is_some_and(|cursor| cursor < sequence) {
             let messages = self.read_messages(MAX_FOLDED_MESSAGES)?;
             self.fold_messages(&messages)?;
             if messages.is_empty() {
-                if began.elapsed() >= LAG_PATIENCE {
+                lag_reads += 1;
+                if lag_reads > MAX_LAG_READS {
                     let source = "the service does not return a message that it acknowledged".into();
                     return Err(StoreError::Unreachable(SequencerError::OutcomeUnknown { source }));
                 }
