@@ -2,13 +2,15 @@
 //!
 //! [`history`] generates random sequences of commands, [`project`] runs them in memory, [`model`] predicts their outcome,
 //! and [`invariants`] checks the invariants of the state. A test of another view runs the same history and compares the results.
-//! [`provider`] is a model server for real agents, [`forge`] a forge for changes, and [`nats_server`] a server of NATS. [`hostile`] generates hostile input,
+//! [`provider`] is a model server for real agents, [`forge`] a forge for changes, [`nats_server`] a server of NATS, and [`faulty_proxy`] a
+//! network between both. [`hostile`] generates hostile input,
 //! and [`seeded_random`] the numbers of simulations.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 pub mod bridge_calls;
 pub mod delivery;
 pub mod effects;
+pub mod faulty_proxy;
 pub mod forge;
 pub mod gates;
 pub mod history;
@@ -27,6 +29,7 @@ pub mod steps;
 pub mod task_histories;
 mod workflow_steps;
 
+pub use faulty_proxy::FaultyProxy;
 pub use history::{
     HistoryStep, OutsideReply, StepAction, StepAuthority, TurnReference, gate_histories, histories, session_histories,
     stall_histories,
