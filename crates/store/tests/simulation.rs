@@ -14,16 +14,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use windlass_engine::{
-    Command, CommandOrigin, CommitId, EngineRules, EventRecord, MemoryView, Timestamp, decide, encode_event,
-};
+use windlass_engine::{Command, CommandOrigin, CommitId, EngineRules, EventRecord, MemoryView, Timestamp, decide};
 use windlass_store::{
     AppendOutcome, ExecuteError, LogMessage, SequencedMessage, Sequencer, SequencerError, SqliteStore, Store,
     StoreCommit, StoreError, failpoint,
 };
 use windlass_testkit::{HistoryStep, SeededRandom, gate_histories, gate_rules, histories, invariants, test_rules};
 
-use support::{TempStore, read_chain, read_log, read_scope_versions, test_time};
+use support::outcomes::{CommandOutcome, check_outcomes, check_same_copies};
+use support::{TempStore, read_log, test_time};
 
 const MACHINE_COUNT: usize = 3;
 const PROCESSES_PER_MACHINE: usize = 2;
@@ -67,7 +66,7 @@ fn planted_faults_are_detected() {
         (PlantedFault::OtherOrder, "has other events"),
         (PlantedFault::MissingMessage, "has other events"),
         (PlantedFault::ChangedEvent, "has other events"),
-        (PlantedFault::HiddenCommit, "is in the log: "),
+        (PlantedFault::HiddenCommit, "is in the log although its command failed"),
     ];
     for (planted, expected) in planted {
         let said = (0..10).find_map(|seed| {
@@ -107,15 +106,6 @@ enum PlantedFault {
     ChangedEvent,
     /// A process hides an acknowledged commit.
     HiddenCommit,
-}
-
-/// What a process knows about its command in the end.
-#[derive(Debug)]
-enum CommandOutcome {
-    Acknowledged(Vec<EventRecord>),
-    /// The log does not have it and never will.
-    NotInLog,
-    Unknown,
 }
 
 struct SimulatedMachine {
@@ -391,27 +381,11 @@ fn run_some_command(world: &SharedSimulation) {
     let mut locked = lock(world);
     locked.depth -= 1;
     let has_died = locked.died.take_if(|died| *died == (machine, process)).is_some();
+    locked.count(describe_result(&outcome));
     let outcome = match outcome {
-        Ok(_) if locked.planted == Some(PlantedFault::HiddenCommit) => CommandOutcome::NotInLog,
         _ if has_died => CommandOutcome::Unknown,
-        Ok(records) => {
-            locked.count("acknowledged");
-            CommandOutcome::Acknowledged(records)
-        }
-        Err(ExecuteError::Refused(_)) => {
-            locked.count("refused");
-            CommandOutcome::NotInLog
-        }
-        Err(ExecuteError::Store(StoreError::Unreachable(SequencerError::OutcomeUnknown { .. }))) => {
-            locked.count("outcome unknown");
-            CommandOutcome::Unknown
-        }
-        Err(ExecuteError::Store(StoreError::Unreachable(_))) => CommandOutcome::NotInLog,
-        Err(ExecuteError::Store(StoreError::Contended { .. })) => {
-            locked.count("conflict");
-            CommandOutcome::NotInLog
-        }
-        Err(error) => panic!("seed {}: {error}", locked.seed),
+        Ok(_) if locked.planted == Some(PlantedFault::HiddenCommit) => CommandOutcome::NotInLog,
+        outcome => CommandOutcome::from_result(outcome).unwrap_or_else(|error| panic!("seed {}: {error}", locked.seed)),
     };
     locked.outcomes[nonce] = outcome;
     drop(locked);
@@ -420,6 +394,16 @@ fn run_some_command(world: &SharedSimulation) {
         store = start_process(world, machine, process);
     }
     lock(world).machines[machine].processes[process] = Some(store);
+}
+
+fn describe_result(result: &Result<Vec<EventRecord>, ExecuteError>) -> &'static str {
+    match result {
+        Ok(_) => "acknowledged",
+        Err(ExecuteError::Refused(_)) => "refused",
+        Err(ExecuteError::Store(StoreError::Contended { .. })) => "conflict",
+        Err(ExecuteError::Store(StoreError::Unreachable(SequencerError::OutcomeUnknown { .. }))) => "outcome unknown",
+        Err(_) => "failed",
+    }
 }
 
 /// Decides a command, and commits it when other commands have been executed.
@@ -466,69 +450,17 @@ fn heal_and_check(world: &SharedSimulation) {
     for machine in 0..MACHINE_COUNT {
         let store = start_process(world, machine, 0);
         store.catch_up().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        let wrong = store.find_wrong_scopes().unwrap();
-        assert!(wrong.is_empty(), "seed {seed}: the versions of {wrong:?} are wrong");
-        let report = store.inspect_store().unwrap();
-        assert!(report.is_sound(), "seed {seed}: {report:?}");
     }
     let world = lock(world);
-    let chains: Vec<_> = world.machines.iter().map(|machine| read_chain(&machine.place)).collect();
-    let scopes: Vec<_> = world.machines.iter().map(|machine| read_scope_versions(&machine.place)).collect();
-    for machine in 1..MACHINE_COUNT {
-        assert!(chains[machine] == chains[0], "seed {seed}: machine {machine} has another log");
-        assert_eq!(scopes[machine], scopes[0], "seed {seed}: machine {machine} has other versions");
-    }
-    let log = read_log(&world.machines[0].place.open());
-    world.check_outcomes(&log);
+    let places: Vec<&TempStore> = world.machines.iter().map(|machine| &machine.place).collect();
+    let messages: Vec<LogMessage> =
+        world.messages.iter().map(|message| LogMessage::decode(&message.body).unwrap()).collect();
+    let case = format!("seed {seed}");
+    check_same_copies(&case, &places);
+    check_outcomes(&case, places[0], (0..).zip(&world.outcomes), &messages);
+    let log = read_log(&places[0].open());
     let mut rows = MemoryView::default();
     log.iter().for_each(|record| rows.apply_event(record).unwrap());
     let violations = invariants::find_violations(&rows, &log);
     assert!(violations.is_empty(), "seed {seed}: {violations:#?}");
-}
-
-impl FleetSimulation {
-    /// Checks that the log has each acknowledged commit once, a refused one not at all, and any other at most once.
-    fn check_outcomes(&self, log: &[EventRecord]) {
-        let mut commits: BTreeMap<u128, Vec<&EventRecord>> = BTreeMap::new();
-        for (nonce, record) in self.read_nonces().into_iter().zip(log) {
-            commits.entry(nonce).or_default().push(record);
-        }
-        for (nonce, outcome) in (0_u128..).zip(&self.outcomes) {
-            let found = commits.remove(&nonce).unwrap_or_default();
-            match outcome {
-                CommandOutcome::Acknowledged(records) => {
-                    let is_there = found.iter().copied().eq(records);
-                    assert!(
-                        is_there,
-                        "seed {}: commit {nonce} is not in the log as acknowledged: {found:#?}",
-                        self.seed
-                    );
-                }
-                CommandOutcome::NotInLog => {
-                    assert!(found.is_empty(), "seed {}: commit {nonce} is in the log: {found:#?}", self.seed);
-                }
-                CommandOutcome::Unknown => self.check_single_commit(nonce, &found),
-            }
-        }
-        assert!(commits.is_empty(), "seed {}: the log has events of no command: {commits:#?}", self.seed);
-    }
-
-    /// Checks that these events, if there are any, are those of one message.
-    fn check_single_commit(&self, nonce: u128, found: &[&EventRecord]) {
-        let bodies: Vec<Vec<u8>> = found.iter().map(|record| encode_event(&record.envelope)).collect();
-        let is_dense = found.windows(2).all(|pair| pair[1].seq == pair[0].seq.next());
-        let is_message = |message: &SequencedMessage| {
-            let message = LogMessage::decode(&message.body).expect("only messages are published");
-            message.nonce == nonce && message.events == bodies
-        };
-        let is_one_message = found.is_empty() || (is_dense && self.messages.iter().any(is_message));
-        assert!(is_one_message, "seed {}: commit {nonce} is in the log in part, or twice: {found:#?}", self.seed);
-    }
-
-    fn read_nonces(&self) -> Vec<u128> {
-        let connection = self.machines[0].place.open_connection();
-        let mut query = connection.prepare("SELECT nonce FROM events ORDER BY seq").unwrap();
-        let nonces = query.query_map([], |row| row.get::<_, [u8; 16]>(0)).unwrap();
-        nonces.map(|nonce| u128::from_le_bytes(nonce.unwrap())).collect()
-    }
 }
