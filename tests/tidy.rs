@@ -25,8 +25,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "agents", "bridge", "config", "engine", "expr", "hooks", "process", "runner", "store", "text", "tools",
-            "vcs",
+            "agents", "bridge", "config", "engine", "expr", "fleet", "hooks", "process", "runner", "store", "text",
+            "tools", "vcs",
         ],
     ),
     (

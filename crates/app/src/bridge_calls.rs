@@ -114,7 +114,9 @@ fn plan_bridge_hooks(config: &Config) -> Vec<PlannedHook> {
 
 fn open_or_create_store(project: &Project, trust: bool) -> Result<OpenedProject, Failure> {
     // A project that came with a repository has no store yet.
-    let store = store_records::open_or_create_store(project, Lifetime::Command, trust)?;
+    let mut store = store_records::open_or_create_store(project, Lifetime::Command, trust)?;
+    // The agent waits for the answer.
+    store.set_outage_policy(|_| false);
     Ok(OpenedProject::new(project.clone(), store, trust, Arc::new(SilentFrontEnd)))
 }
 
@@ -130,6 +132,7 @@ fn record_prompt_without_hooks(
         return Ok(());
     }
     let mut store = store_records::open_store(project, Lifetime::Command, trust)?;
+    store.set_outage_policy(|_| false);
     let call = &request.call;
     let row = store
         .begin_snapshot()

@@ -2,9 +2,10 @@
 
 use windlass_config::ConfigSource;
 use windlass_engine::{Command, ConfigDigest, EffectId, OwnerName, PendingEffect, RunId, Session, StateView};
-use windlass_process::{count_supervisors_above, is_below_owner, is_owner_alive};
+use windlass_process::{count_supervisors_above, is_below_owner};
 
 use crate::context::OpenedProject;
+use crate::fleet::OwnerLiveness;
 use crate::execution::recorded_config_source;
 use crate::person::{self, ConcernedSessions};
 use crate::{Failure, FailureCode, SUPERVISE_ARGUMENT, environment, hints};
@@ -32,7 +33,7 @@ impl CallerContext {
         if run.is_none() && effect.is_none() {
             return Ok(Self { run, via: None, config: None });
         }
-        let alive = |owner: &OwnerName| is_owner_alive(&opened.project.owner_directory(), owner.as_str());
+        let alive = |owner: &OwnerName| opened.project.owner_liveness(owner.as_str()) == OwnerLiveness::Alive;
         let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
         // A hook that is over does not count: processes that it has left behind have no caller.
         let effect = effect.map(|id| snapshot.find_effect(id)).transpose().map_err(hints::view_failure)?.flatten();
@@ -60,7 +61,10 @@ impl CallerContext {
             return Ok(inside);
         }
         let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
-        let above = |session: &Session| !session.is_over() && is_below_owner(session.owner.as_str());
+        let above = |session: &Session| {
+            let is_here = opened.project.other_machine(session.owner.as_str()).is_none();
+            is_here && !session.is_over() && is_below_owner(session.owner.as_str())
+        };
         let named = inside
             .run
             .as_ref()

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use windlass_engine::{Session, SessionName, StateView, Task, TaskId, TaskState};
 use windlass_store::{Lifetime, SqliteStore, TaskFilter};
 
+use crate::fleet::{self, OwnerLiveness};
 use crate::project::{self, Project};
 use crate::views::UsageCounter;
 use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints, store_records};
@@ -46,7 +47,9 @@ impl CommandContext {
             let note = format!("{}; it is only read: `windlass trust` shows what it holds", why.message);
             self.front_end.show_notice(Notice::Note(&note));
         }
-        Ok(self.with_open_store(project, store))
+        let opened = self.with_open_store(project, store);
+        fleet::refresh_copy(&opened)?;
+        Ok(opened)
     }
 
     /// Opens the project's store for a lifetime, if this machine made it.
@@ -86,9 +89,14 @@ impl OpenedProject {
         Self { project, store, trust, front_end, person: None, usage_counter: RefCell::default() }
     }
 
-    /// Returns whether a living process runs a session.
+    /// Returns whether a living process runs a session. A session of another machine counts as running: only that machine knows.
     pub fn is_session_running(&self, session: &Session) -> bool {
-        windlass_process::is_owner_alive(&self.project.owner_directory(), session.owner.as_str())
+        !self.project.is_owner_dead(session.owner.as_str())
+    }
+
+    /// Returns whether a living process of this machine runs a session.
+    pub fn is_session_running_here(&self, session: &Session) -> bool {
+        self.project.owner_liveness(session.owner.as_str()) == OwnerLiveness::Alive
     }
 
     pub fn require_task(&self, id: TaskId) -> Result<Task, Failure> {

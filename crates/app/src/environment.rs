@@ -192,6 +192,17 @@ pub fn state_directory() -> Option<PathBuf> {
         .filter(|directory| directory.is_absolute())
 }
 
+/// Returns the id of this machine's installation, or the name of its host.
+pub fn machine_id() -> String {
+    let text = file::read_text_file(Path::new("/etc/machine-id"), 1024).map(|text| text.trim().to_owned());
+    text.filter(|id| !id.is_empty()).unwrap_or_else(host_name)
+}
+
+/// Returns the name of this machine.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// Returns the person's home directory.
 pub fn home_directory() -> Option<PathBuf> {
     nonempty_variable("HOME").map(PathBuf::from).filter(|directory| directory.is_absolute())

@@ -18,12 +18,13 @@ use windlass_engine::{
     Authority, Command, CommandOrigin, ConfigTrust, EngineRules, Event, EventRecord, EventType, HookOutcome, OwnerName,
     PlannedHook, StateView, TaskTypes, Timestamp, payload,
 };
-use windlass_process::{OwnerLock, RunControl, SupervisorLauncher, is_owner_alive, signals};
+use windlass_process::{OwnerLock, RunControl, SupervisorLauncher, signals};
 use windlass_runner::{EffectRunner, RunnerEnv, RunnerEvent, RunnerSettings};
 use windlass_store::Store;
 
 use crate::caller::{CallerContext, requires_person};
 use crate::context::OpenedProject;
+use crate::fleet::FleetMembership;
 use crate::person::ConcernedSessions;
 use crate::project::Project;
 use crate::runner_settings::{build_runner_settings, build_secret_mask};
@@ -263,8 +264,12 @@ pub fn listen_to_signals() -> Result<(RunControl, signals::SignalHandlers), Fail
 
 /// Registers this process as one that runs programs for the project.
 pub fn acquire_owner_lock(project: &Project) -> Result<OwnerLock, Failure> {
-    let place = project.owner_directory();
-    OwnerLock::acquire(&place, random_nonce()?).map_err(|error| {
+    let (place, nonce) = (project.owner_directory(), random_nonce()?);
+    let acquired = match FleetMembership::find(project)? {
+        Some(membership) => OwnerLock::acquire_in_fleet(&place, nonce, &membership.machine(project)),
+        None => OwnerLock::acquire(&place, nonce),
+    };
+    acquired.map_err(|error| {
         Failure::new(FailureCode::System, format!("cannot make a file in `{}`", place.display()))
             .with_hint(hints::directory_error_hint(&error))
             .with_cause(error)
@@ -292,9 +297,8 @@ pub fn worktrees_in_use(opened: &OpenedProject) -> Result<Vec<String>, Failure> 
     }
     let sessions =
         opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
-    let owners = opened.project.owner_directory();
     let used = sessions.into_iter().filter(|session| session.workspace.is_some());
-    let used = used.filter(|session| is_owner_alive(&owners, session.owner.as_str()));
+    let used = used.filter(|session| opened.is_session_running(session));
     Ok(used.filter_map(|session| Some(session.workspace?.name)).collect())
 }
 

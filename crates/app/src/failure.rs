@@ -26,6 +26,8 @@ pub enum FailureCode {
     Store,
     /// The operating system refused an operation: files, permissions.
     System,
+    /// The log of the fleet cannot be used.
+    Fleet,
     /// The records of logins to the page are unusable.
     Access,
     /// A person or a program interrupted the command with this signal.
@@ -43,6 +45,7 @@ impl FailureCode {
             Self::Refused => "refused",
             Self::Store => "store",
             Self::System => "system",
+            Self::Fleet => "fleet",
             Self::Access => "access",
             Self::Interrupted(_) => "interrupted",
         }
@@ -51,7 +54,7 @@ impl FailureCode {
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Usage | Self::Config | Self::Trust | Self::NoProject => 64,
-            Self::NotFound | Self::Refused | Self::Store | Self::System | Self::Access => 1,
+            Self::NotFound | Self::Refused | Self::Store | Self::System | Self::Fleet | Self::Access => 1,
             Self::Interrupted(signal) => 128 + signal,
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use windlass_engine::{Refusal, Session, ViewError};
 use windlass_process::count_supervisors_above;
 use windlass_runner::RunError;
-use windlass_store::{ExecuteError, StoreError};
+use windlass_store::{ExecuteError, SequencerError, StoreError};
 use windlass_vcs::git;
 
 use crate::{Failure, FailureCode, SUPERVISE_ARGUMENT, environment};
@@ -211,6 +211,32 @@ pub fn store_failure(error: StoreError) -> Failure {
              writable; nothing was changed",
         ),
         StoreError::Exists(_) => failure.with_hint("choose another name; nothing is overwritten"),
-        _ => failure,
+        error => match fleet_store_hint(error) {
+            Some(hint) => Failure { code: FailureCode::Fleet, ..failure }.with_hint(hint),
+            None => failure,
+        },
     }
+}
+
+/// Returns the hint for an error of a fleet's log.
+pub fn fleet_store_hint(error: &StoreError) -> Option<&'static str> {
+    Some(match error {
+        StoreError::Replica(_) => {
+            "`windlass fleet join URL` connects it again; `windlass fleet leave` makes it a store of its own"
+        }
+        StoreError::NoReplica(_) => "another command has left the fleet; try again",
+        StoreError::HasOwnLog(_) => "`windlass fleet join --discard` puts the log away and joins",
+        StoreError::Unreachable(SequencerError::Unreachable { .. }) => {
+            "check that the servers run and that this machine can reach them: `windlass fleet status`"
+        }
+        StoreError::Unreachable(SequencerError::Refused { .. }) => "`windlass fleet doctor` checks the servers",
+        StoreError::Unreachable(SequencerError::OutcomeUnknown { .. }) => {
+            "look before you try again: `windlass events` shows whether it was recorded"
+        }
+        StoreError::Contended { .. } => "try again",
+        StoreError::Forked { .. } => "`windlass fleet repair` publishes again what the service has lost",
+        StoreError::TooOld(_) => "update Windlass on this machine; nothing was changed",
+        StoreError::UnreadableMessage { .. } => "`windlass fleet doctor` checks the log",
+        _ => return None,
+    })
 }

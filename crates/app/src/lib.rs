@@ -27,6 +27,7 @@ pub mod environment;
 pub mod event_text;
 pub mod execution;
 mod failure;
+pub mod fleet;
 mod front_end;
 pub mod gatekeepers;
 pub mod health;

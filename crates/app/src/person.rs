@@ -61,7 +61,9 @@ pub fn refuse_possible_agent(
     if !can_see || !has_terminal {
         sessions.extend(list_ended_resumed_sessions(opened, concern)?);
     }
-    sessions.retain(|session| !is_own(session));
+    // The agent of another machine has no process here.
+    let is_here = |session: &Session| opened.project.other_machine(session.owner.as_str()).is_none();
+    sessions.retain(|session| !is_own(session) && is_here(session));
     for session in sessions {
         let (why, hint) = if !can_see {
             (ANCESTORS_HIDDEN, "give the command where /proc can be read")

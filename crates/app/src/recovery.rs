@@ -6,7 +6,7 @@ use windlass_config::Config;
 use windlass_engine::{
     ConfigDigest, EffectId, EffectKind, NextAction, OwnerName, PendingEffect, Session, SessionName, StateView,
 };
-use windlass_process::{RunControl, is_owner_alive, sweep_dead_owners};
+use windlass_process::{RunControl, sweep_dead_owners};
 
 use crate::context::OpenedProject;
 use crate::execution::{HookExecution, recorded_config_source};
@@ -62,7 +62,7 @@ pub fn recover_orphans(
             continue;
         }
         let among: Vec<EffectId> = left.iter().map(|effect| effect.id).collect();
-        let is_dead = |owner: &OwnerName| !is_owner_alive(&project.owner_directory(), owner.as_str());
+        let is_dead = |owner: &OwnerName| project.is_owner_dead(owner.as_str());
         done.hooks += HookExecution::new(opened, &config, control).run_with_effects(|dispatch| {
             let meant = |effect: &PendingEffect| {
                 effect.config == digest && is_dead(&effect.owner) && among.contains(&effect.id)
@@ -113,11 +113,10 @@ fn load_effect_config(opened: &OpenedProject, digest: ConfigDigest) -> Result<Ar
 pub fn list_orphaned_cancellations(opened: &OpenedProject) -> Result<Vec<Session>, Failure> {
     let mut sessions =
         opened.store.begin_snapshot().map_err(hints::store_failure)?.open_sessions().map_err(hints::store_failure)?;
-    let owners = opened.project.owner_directory();
     sessions.retain(|session| {
         session.stopping.is_some()
             && session.ending_kind().is_none()
-            && !is_owner_alive(&owners, session.owner.as_str())
+            && opened.project.is_owner_dead(session.owner.as_str())
     });
     Ok(sessions)
 }
@@ -126,14 +125,13 @@ pub fn list_orphaned_cancellations(opened: &OpenedProject) -> Result<Vec<Session
 pub fn list_interrupted_sessions(opened: &OpenedProject) -> Result<Vec<Session>, Failure> {
     let mut sessions =
         opened.store.begin_snapshot().map_err(hints::store_failure)?.open_sessions().map_err(hints::store_failure)?;
-    let owners = opened.project.owner_directory();
     sessions.retain(|session| {
         session.stopping.is_none()
             && session.ending_kind().is_none()
             && session.next_action() != NextAction::Answer
             // A task that was taken from the session belongs to another holder now.
             && (session.task.is_none() || session.held_epoch().is_some())
-            && !is_owner_alive(&owners, session.owner.as_str())
+            && opened.project.is_owner_dead(session.owner.as_str())
     });
     Ok(sessions)
 }
@@ -171,11 +169,10 @@ pub fn list_orphaned_effects(opened: &OpenedProject) -> Result<Vec<PendingEffect
         .into_iter()
         .filter(|session| session.ending_kind().is_none());
     let waited: Vec<EffectId> = open.flat_map(|session| session.pending_hooks).collect();
-    let owners = opened.project.owner_directory();
     effects.retain(|effect| {
         matches!(effect.kind, EffectKind::Hook(_))
             && !waited.contains(&effect.id)
-            && !is_owner_alive(&owners, effect.owner.as_str())
+            && opened.project.is_owner_dead(effect.owner.as_str())
     });
     Ok(effects)
 }

@@ -17,6 +17,7 @@ use windlass_runner::{
 use windlass_tools::validation::{AgentCommandPermission, ExecutionTrust, ProgramPermission};
 use windlass_vcs::forge;
 
+use crate::fleet::FleetMembership;
 use crate::project::Project;
 use crate::store_records::StoreMarks;
 use crate::web_access::AccessRecords;
@@ -68,6 +69,7 @@ fn hook_environment(project: &Project, trust_option: bool) -> Vec<(OsString, OsS
 pub fn delivery_settings(project: &Project, config: &Config) -> DeliverySettings {
     let settings = &config.settings;
     DeliverySettings {
+        shares_work: matches!(FleetMembership::find(project), Ok(Some(_))),
         worktrees: project.worktree_directory(),
         checkouts: project.checkout_directory(),
         lock: project.project_directory().join("merge.lock"),

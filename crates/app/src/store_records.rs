@@ -28,6 +28,7 @@ use windlass_process::file;
 use windlass_store::{Lifetime, SqliteStore, StoreError, log_path};
 
 use crate::atomic_file::{self, FileReaders};
+use crate::fleet;
 use crate::project::Project;
 use crate::{Failure, FailureCode, environment, hints};
 
@@ -93,8 +94,14 @@ enum StoreOrigin {
     Foreign,
 }
 
-/// Opens the store of a project to write to it.
+/// Opens the store of a project to write to it. A copy of a fleet's log is connected to that log.
 pub fn open_store(project: &Project, lifetime: Lifetime, trust: bool) -> Result<SqliteStore, Failure> {
+    let mut store = open_own_store(project, lifetime, trust)?;
+    fleet::attach_log(project, &mut store)?;
+    Ok(store)
+}
+
+fn open_own_store(project: &Project, lifetime: Lifetime, trust: bool) -> Result<SqliteStore, Failure> {
     let file = project.store_file();
     if trust || is_trusted_by_caller(project) {
         return SqliteStore::open(&file, lifetime).map_err(hints::store_failure);
@@ -136,6 +143,40 @@ pub fn open_or_create_store(project: &Project, lifetime: Lifetime, trust: bool) 
             }
         }
         opened => opened,
+    }
+}
+
+/// Copies the whole store into the directory of backups, and removes it. Returns the copy.
+pub fn put_store_away(project: &Project, store: SqliteStore) -> Result<PathBuf, Failure> {
+    let directory = project.root.join(crate::project::PROJECT_DIRECTORY).join("backups");
+    let failed = |error: io::Error| {
+        Failure::new(FailureCode::System, format!("cannot write `{}`", directory.display())).with_cause(error)
+    };
+    atomic_file::make_directories(&directory, 0o777).map_err(failed)?;
+    let head = store.head().map_err(hints::store_failure)?;
+    let file = (1_u32..)
+        .map(|number| directory.join(format!("before-fleet-{}-{number}.db", head.0)))
+        .find(|file| fs::symlink_metadata(file).is_err())
+        .expect("there are fewer files than numbers");
+    store.backup_to(&file).map_err(hints::store_failure)?;
+    drop(store);
+    StoreRecordDirectory::find_directory()?.remove_record(project)?;
+    remove_scratch_store(&project.store_file());
+    Ok(file)
+}
+
+/// Creates a store that is removed after its use, with [`remove_scratch_store`].
+pub fn create_scratch_store(file: &Path) -> Result<SqliteStore, Failure> {
+    remove_scratch_store(file);
+    SqliteStore::create(file, Lifetime::Service).map_err(hints::store_failure)
+}
+
+/// Removes the files of a store that was made for one use.
+pub fn remove_scratch_store(file: &Path) {
+    for end in ["", "-wal", "-shm"] {
+        let mut name = file.as_os_str().to_owned();
+        name.push(end);
+        let _ = fs::remove_file(name);
     }
 }
 

@@ -67,6 +67,8 @@ pub struct Settings {
     pub forge: ForgeSettings,
     /// How changes are merged.
     pub merge: MergeSettings,
+    /// The fleet of the project, if it is in one.
+    pub fleet: FleetSettings,
     /// Patterns of files that may not change in a session.
     pub protected: Vec<LocatedValue<String>>,
     /// Patterns of ignored files that checkouts of gates get from the worktree, by links. Default: none.
@@ -110,6 +112,14 @@ impl JsonSchema for TypeKey {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"})
     }
+}
+
+/// Settings for a fleet. Its address is no setting: `windlass fleet` keeps it outside the project.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FleetSettings {
+    /// Whether events are also published on subjects of NATS, one message for each, for other programs. Default: false.
+    pub publish: Option<bool>,
 }
 
 /// A type of task.

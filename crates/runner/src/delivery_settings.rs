@@ -21,6 +21,8 @@ pub struct DeliverySettings {
     pub base: Option<String>,
     /// Remote that the branch goes to, unless the repository decides.
     pub remote: Option<String>,
+    /// Whether other machines of a fleet go on with the work: then its branches are pushed after each turn.
+    pub shares_work: bool,
     pub forge: forge::ForgeOptions,
     pub method: forge::ForgeMergeMethod,
     /// Ignored files that gates find in their checkout.

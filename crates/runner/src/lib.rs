@@ -34,6 +34,7 @@ mod protected;
 mod protected_check;
 mod refresh;
 mod runner_env;
+mod shared_work;
 mod shutdown;
 pub mod stacked_branches;
 mod submission;

@@ -236,6 +236,9 @@ impl EffectRunner<'_> {
             BaseRefreshPolicy::Leave if is_begun => WorkStack::default(),
             BaseRefreshPolicy::Leave | BaseRefreshPolicy::Refresh => self.load_work_stack(task, git, &base.commit)?,
         };
+        if let Some(earlier) = known.as_ref().or(former) {
+            self.take_shared_branch(git, earlier)?;
+        }
         let left = former.map(|former| git.branch_tip(&BranchName::new(&former.branch)?)).transpose()?.flatten();
         let start: Vec<GitCommitId> = match left {
             Some(left) => vec![left],

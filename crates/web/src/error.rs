@@ -88,7 +88,7 @@ impl From<Failure> for RequestError {
             FailureCode::Trust => StatusCode::FORBIDDEN,
             // The request is well formed, but one of its values fits nothing in the project.
             FailureCode::Usage | FailureCode::Config => StatusCode::UNPROCESSABLE_ENTITY,
-            FailureCode::Access => StatusCode::SERVICE_UNAVAILABLE,
+            FailureCode::Access | FailureCode::Fleet => StatusCode::SERVICE_UNAVAILABLE,
             FailureCode::Store | FailureCode::System | FailureCode::Interrupted(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let cause = (!failure.causes.is_empty()).then(|| failure.causes.join(": "));

@@ -59,6 +59,14 @@ pub fn find_merge_remote(opened: &OpenedProject, change: &ChangeRecord) -> Optio
     found.ok().flatten().flatten().map(|remote| remote.to_string())
 }
 
+/// Returns the remote that work goes to.
+pub fn find_shared_remote(project: &Project, config: &Config) -> Result<Option<RemoteName>, Failure> {
+    let base = config.settings.base_branch.as_ref().map(|base| BranchName::new(&base.value)).transpose();
+    let base = base.map_err(hints::git_failure)?;
+    let found = with_configured_git(project, Some(config), &RunControl::new(), |git| git.merge_remote(base.as_ref()))?;
+    Ok(found.flatten())
+}
+
 /// Returns the files of the project's store that git tracks: they come and go with the repository.
 pub fn list_tracked_store_files(project: &Project) -> Vec<String> {
     // If git fails, the answer is unknown, which counts as none.

@@ -12,7 +12,7 @@ use windlass_engine::{GateFinding, SubmittedWork, Task, Workspace};
 pub use change_contents::ChangeContents;
 pub use change_record::{ChangeRecord, ChangeState, list_changes, list_open_changes};
 pub use git_view::{
-    find_merge_remote, list_tracked_store_files, list_tracked_store_files_cancellable, mark_landed_changes, with_git,
+    find_merge_remote, find_shared_remote, list_tracked_store_files, list_tracked_store_files_cancellable, mark_landed_changes, with_git,
     with_optional_git,
 };
 pub use merge::{MergeReport, merge_change};

@@ -10,13 +10,13 @@
 //! The collector reads the log backwards, so that it finds the last runs without the first ones.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use windlass_engine::{EffectId, Event, EventRecord, EventType, GateRemedy, HookOutcome, Seq, SessionName, payload};
 use windlass_store::EventFilter;
 
 use super::record::{HookRunOutcome, HookRunRecord};
 use crate::context::OpenedProject;
+use crate::project::Project;
 use crate::{Failure, hints};
 
 /// The events that describe runs.
@@ -42,7 +42,7 @@ enum LaterEvent {
 
 /// The assembly of runs from events that come newest first.
 struct RunCollector<'w> {
-    owners: &'w Path,
+    project: &'w Project,
     wanted: &'w mut dyn FnMut(&HookRunRecord) -> Result<bool, Failure>,
     runs: Vec<HookRunRecord>,
     later: BTreeMap<EffectId, LaterEvent>,
@@ -55,9 +55,9 @@ struct RunCollector<'w> {
 }
 
 impl<'w> RunCollector<'w> {
-    fn new(owners: &'w Path, wanted: &'w mut dyn FnMut(&HookRunRecord) -> Result<bool, Failure>) -> Self {
+    fn new(project: &'w Project, wanted: &'w mut dyn FnMut(&HookRunRecord) -> Result<bool, Failure>) -> Self {
         let (runs, later, sought) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
-        Self { owners, wanted, runs, later, sought, queued: None, remediations: BTreeMap::new() }
+        Self { project, wanted, runs, later, sought, queued: None, remediations: BTreeMap::new() }
     }
 
     fn add_run(&mut self, run: HookRunRecord) -> Result<Option<usize>, Failure> {
@@ -146,7 +146,7 @@ impl<'w> RunCollector<'w> {
                 self.add_run(HookRunRecord { message, ..HookRunRecord::from_started_event(record, started, outcome) })?;
             }
             None => {
-                let alive = windlass_process::is_owner_alive(self.owners, started.owner.as_str());
+                let alive = !self.project.is_owner_dead(started.owner.as_str());
                 let outcome = if alive { HookRunOutcome::Running } else { HookRunOutcome::Left };
                 self.add_run(HookRunRecord::from_started_event(record, started, outcome))?;
             }
@@ -174,8 +174,7 @@ pub fn find_newest_runs(
     most: usize,
     wanted: &mut dyn FnMut(&HookRunRecord) -> Result<bool, Failure>,
 ) -> Result<Vec<HookRunRecord>, Failure> {
-    let owners = opened.project.owner_directory();
-    let mut collector = RunCollector::new(&owners, wanted);
+    let mut collector = RunCollector::new(&opened.project, wanted);
     let filter = EventFilter { types: RUN_EVENTS.to_vec(), ..filter };
     // The store walks the whole history of a task, whatever the page size.
     let size = if filter.task.is_some() { usize::MAX } else { PAGE_SIZE };
@@ -197,9 +196,8 @@ pub fn find_newest_runs(
 
 /// Returns all runs that these events describe, oldest first.
 pub fn collect_runs(opened: &OpenedProject, records: &[EventRecord]) -> Result<Vec<HookRunRecord>, Failure> {
-    let owners = opened.project.owner_directory();
     let mut all = |_: &HookRunRecord| Ok(true);
-    let mut collector = RunCollector::new(&owners, &mut all);
+    let mut collector = RunCollector::new(&opened.project, &mut all);
     records.iter().rev().try_for_each(|record| collector.read_record(record))?;
     Ok(collector.into_newest_runs(usize::MAX))
 }

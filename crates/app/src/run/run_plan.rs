@@ -20,7 +20,7 @@ use super::session_config::{find_effective_config, find_session_config};
 use super::session_tally::SessionTally;
 use super::stale_leases::expire_stale_leases_before_run;
 use super::task_agent::find_task_agent;
-use super::workspace_choice::{WorkspaceChoice, warn_of_shared_directory};
+use super::workspace_choice::{WorkspaceChoice, check_shared_remote, warn_of_shared_directory};
 use crate::caller::CallerContext;
 use crate::context::{CommandContext, OpenedProject};
 use crate::gatekeepers::{self, UnjudgedTypes};
@@ -138,6 +138,7 @@ pub fn plan_run<'a>(opened: &mut OpenedProject, request: &'a RunRequest) -> Resu
     let agent = choose_agent(request.agent.as_deref(), &choice, (&config, listed.as_deref()), opened.trust)?;
     let place = WorkspaceChoice::find_for_run(target, choice.resumed_session(), opened, &config)?;
     check_agent_startable(&agent, &opened.project.root, place.workspace_mode)?;
+    check_shared_remote(opened, &config, place.workspace_mode)?;
     if place.workspace_mode.is_in_place() {
         warn_of_shared_directory(opened, choice.session_name())?;
     }

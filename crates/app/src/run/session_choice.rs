@@ -1,6 +1,5 @@
 //! The choice of a session for a run: an unfinished one, or a new one.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use windlass_engine::{Digest, Seq, Session, SessionName, StateView, Task, TaskHold, TaskId, TaskState, WorkSource};
@@ -13,6 +12,7 @@ use super::session_tally::SessionTally;
 use super::task_check::check_task_workable;
 use crate::caller::CallerContext;
 use crate::context::OpenedProject;
+use crate::project::Project;
 use crate::resume_command::ResumeCommand;
 use crate::{Failure, FailureCode, hints};
 
@@ -74,7 +74,6 @@ pub fn choose_session(
     request: &RunRequest,
     target: RunTarget<'_>,
 ) -> Result<SessionChoice, Failure> {
-    let owners = &opened.project.owner_directory();
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     if let Some(name) = &request.session {
         return match snapshot.find_session(name).map_err(hints::view_failure)? {
@@ -100,7 +99,7 @@ pub fn choose_session(
     let beside = |session: &Session| {
         target == RunTarget::Graph || (matches!(target, RunTarget::Task(_)) && session.hold == TaskHold::Left)
     };
-    let free = |session: &&Session| !beside(session) || !is_owner_still_alive(owners, session.owner.as_str());
+    let free = |session: &&Session| !beside(session) || !is_owner_still_alive(&opened.project, session.owner.as_str());
     match left.filter(free).max_by_key(|session| session.version) {
         Some(session) => choose_resumed_session(opened, session.clone(), request, target),
         None => {
@@ -188,7 +187,16 @@ fn choose_resumed_session(
         (None, RunTarget::Goal(_) | RunTarget::Graph) => "; --fresh starts another session",
         _ => "",
     };
-    if is_owner_still_alive(&opened.project.owner_directory(), session.owner.as_str()) {
+    if let Some(machine) = opened.project.other_machine(session.owner.as_str()) {
+        let place = machine.name();
+        return Err(Failure::new(FailureCode::Refused, format!("session `{name}` runs on {place}"))
+            .with_cause("only that machine can resume it")
+            .with_hint(format!(
+                "wait for it; `windlass session cancel {name}` ends it there; once {place} has been silent for \
+                 `limits.lease`, another run takes its task{fresh}"
+            )));
+    }
+    if is_owner_still_alive(&opened.project, session.owner.as_str()) {
         return Err(Failure::new(FailureCode::Refused, format!("session `{name}` is running"))
             .with_cause(format!("{} is alive", session.owner))
             .with_hint(match CallerContext::detect_from_variables(opened)?.run {
@@ -207,10 +215,10 @@ fn choose_resumed_session(
 }
 
 /// Returns whether an owner is alive, and was not just killed: a killed process stays visible for a moment.
-pub fn is_owner_still_alive(owners: &Path, name: &str) -> bool {
+pub fn is_owner_still_alive(project: &Project, name: &str) -> bool {
     let give_up = Instant::now() + OWNER_DEATH_GRACE;
-    while windlass_process::is_owner_alive(owners, name) {
-        if Instant::now() > give_up {
+    while !project.is_owner_dead(name) {
+        if Instant::now() > give_up || project.other_machine(name).is_some() {
             return true;
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -21,6 +21,7 @@ use super::session_tally::SessionTally;
 use super::stale_leases::start_heartbeat;
 use crate::answers::{GatePrompt, ask_person};
 use crate::context::OpenedProject;
+use crate::fleet;
 use crate::project::Project;
 use crate::recovery::{RecoveryScope, recover_and_notify};
 use crate::workflows::WorkflowSnapshot;
@@ -59,7 +60,8 @@ impl PlannedSession<'_> {
         // The choice waits until a killed owner counts as dead, so the recovery comes after it.
         recover_and_notify(opened, control, RecoveryScope::BeforeSession(choice.session_name()))?;
         let owner_lock = execution::acquire_owner_lock(&opened.project)?;
-        let _heartbeat = start_heartbeat(std::slice::from_ref(&owner_lock), config)?;
+        fleet::wait_for_log_until_cancelled(opened, control);
+        let _heartbeat = start_heartbeat(opened, std::slice::from_ref(&owner_lock), config)?;
         let owner = execution::owner_name(&owner_lock);
         let left = find_left_task(&opened.store, request, *target)?;
         let begin = self.begin_command(&opened.project, &owner, left)?;

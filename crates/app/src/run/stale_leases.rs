@@ -1,4 +1,5 @@
-//! Stale leases: tasks held by a living process whose heartbeat has stopped for too long. A run takes such tasks.
+//! Stale leases: tasks held by a living process whose heartbeat has stopped for too long. A run takes such tasks. In a fleet, the
+//! service tells for how long the processes of other machines have been silent.
 //!
 //! A process that works on tasks has a heartbeat. A process that was stopped or hangs has none. When it wakes up, its sessions
 //! find that another session holds their tasks, and end.
@@ -10,17 +11,16 @@
 //! - Leases of dead processes do not expire here: a run resumes their sessions.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_config::{Config, DurationSetting, plan};
 use windlass_engine::{Command, ConfigTrust, Lease, Task, TaskState};
 use windlass_process::{HeartbeatThread, OwnerLock, RunControl, heartbeat_age, is_owner_alive, is_this_process};
-use windlass_store::SqliteStore;
 
 use crate::context::{OpenedProject, list_tasks_in_states};
 use crate::execution::{self, HookExecution};
+use crate::fleet::{self, FleetFollower, FollowSettings, config_digest};
 use crate::trust::{self, TrustState};
 use crate::{Failure, FailureCode, Notice, hints, time_format};
 
@@ -39,13 +39,35 @@ fn heartbeat_interval(lease: Duration) -> Duration {
     (lease / 10).clamp(MIN_HEARTBEAT_INTERVAL, MAX_HEARTBEAT_INTERVAL)
 }
 
-/// Starts the heartbeat of these owners, which ends when the thread handle is dropped.
-pub fn start_heartbeat(owner_locks: &[OwnerLock], config: &Config) -> Result<HeartbeatThread, Failure> {
+/// The heartbeat of some owners: for processes of this machine, and for other machines of a fleet. It ends when it is dropped.
+pub struct OwnerHeartbeats {
+    _thread: HeartbeatThread,
+    _follower: Option<FleetFollower>,
+}
+
+/// Starts the heartbeat of these owners. In a fleet, it also follows the log.
+pub fn start_heartbeat(
+    opened: &OpenedProject,
+    owner_locks: &[OwnerLock],
+    config: &Config,
+) -> Result<OwnerHeartbeats, Failure> {
+    let lease = lease_time(config);
+    let interval = heartbeat_interval(lease);
     let files: io::Result<Vec<_>> = owner_locks.iter().map(OwnerLock::open_heartbeat).collect();
-    let heartbeat = files.and_then(|files| HeartbeatThread::start(files, heartbeat_interval(lease_time(config))));
-    heartbeat.map_err(|error| {
+    let thread = files.and_then(|files| HeartbeatThread::start(files, interval)).map_err(|error| {
         Failure::new(FailureCode::System, "cannot start the heartbeat of this process").with_cause(error)
-    })
+    })?;
+    let follower = FleetFollower::start(
+        opened,
+        FollowSettings {
+            owners: owner_locks.iter().map(|lock| lock.name().to_owned()).collect(),
+            interval,
+            lifetime: lease * 2,
+            config: config_digest(config),
+            publishes: config.settings.fleet.publish == Some(true),
+        },
+    )?;
+    Ok(OwnerHeartbeats { _thread: thread, _follower: follower })
 }
 
 /// Expires stale leases before a run, under the project's present configuration.
@@ -53,7 +75,7 @@ pub fn expire_stale_leases_before_run(opened: &mut OpenedProject) -> Result<(), 
     // The run itself reports a configuration that cannot be read.
     let Ok(config) = Config::load(&opened.project.root) else { return Ok(()) };
     let config = execution::restrict_to_trusted(opened, config, false)?;
-    if find_stale_leases(&opened.store, &opened.project.owner_directory(), lease_time(&config))?.is_empty() {
+    if find_stale_leases(opened, lease_time(&config))?.is_empty() {
         return Ok(());
     }
     let owner_lock = execution::acquire_owner_lock(&opened.project)?;
@@ -66,15 +88,14 @@ pub fn expire_stale_leases(
     config: &Arc<Config>,
     (owner_lock, control): (&OwnerLock, &RunControl),
 ) -> Result<usize, Failure> {
-    let owners = opened.project.owner_directory();
     let lease = lease_time(config);
-    let first = find_stale_leases(&opened.store, &owners, lease)?;
+    let first = find_stale_leases(opened, lease)?;
     // Two heartbeat intervals suffice for a process that has just woken up.
     if first.is_empty() || !control.wait_unless_cancelled(heartbeat_interval(lease) * 2) {
         return Ok(0);
     }
     let mut taken = 0;
-    for (task, held) in find_stale_leases(&opened.store, &owners, lease)? {
+    for (task, held) in find_stale_leases(opened, lease)? {
         if !first.iter().any(|(before, lease)| before.id == task.id && lease.epoch == held.epoch) {
             continue;
         }
@@ -103,19 +124,30 @@ pub fn expire_stale_leases(
     Ok(taken)
 }
 
-/// Returns the tasks of sessions whose process is alive, is not this one, and has had no heartbeat for the lease time.
-fn find_stale_leases(store: &SqliteStore, owners: &Path, lease: Duration) -> Result<Vec<(Task, Lease)>, Failure> {
+/// Returns the tasks of sessions whose process is not known to be dead, is not this one, and has had no heartbeat for the lease time.
+fn find_stale_leases(opened: &OpenedProject, lease: Duration) -> Result<Vec<(Task, Lease)>, Failure> {
     let with_lease = |mut task: Task| {
         let lease = task.lease.take().filter(|lease| lease.session.is_some())?;
         Some((task, lease))
     };
-    let tasks = list_tasks_in_states(store, &[TaskState::Active, TaskState::Submitted])?;
+    let tasks = list_tasks_in_states(&opened.store, &[TaskState::Active, TaskState::Submitted])?;
     let mut held: Vec<(Task, Lease)> = tasks.into_iter().filter_map(with_lease).collect();
+    let is_elsewhere = |held: &Lease| opened.project.other_machine(held.owner.as_str()).is_some();
+    let elsewhere = held.iter().filter(|(_, held)| is_elsewhere(held));
+    let elsewhere: Vec<String> = elsewhere.map(|(_, held)| held.owner.to_string()).collect();
+    let silent = match (elsewhere.is_empty(), fleet::connect_project(&opened.project)?) {
+        (false, Some((_, mut service))) => fleet::silent_owners(service.as_mut(), &elsewhere, lease)?,
+        _ => Vec::new(),
+    };
+    let owners = opened.project.owner_directory();
     held.retain(|(_, held)| {
         let name = held.owner.as_str();
+        if is_elsewhere(held) {
+            return silent.iter().any(|silent| silent == name);
+        }
         !is_this_process(name)
-            && heartbeat_age(owners, name).is_some_and(|silent| silent > lease)
-            && is_owner_alive(owners, name)
+            && heartbeat_age(&owners, name).is_some_and(|silent| silent > lease)
+            && is_owner_alive(&owners, name)
     });
     Ok(held)
 }
@@ -127,8 +159,11 @@ mod tests {
     use windlass_engine::{
         Authority, CommandOrigin, EngineRules, HookRegistry, NewSession, NewTask, StateView, TaskId, Timestamp,
     };
-    use windlass_store::{Lifetime, Store};
+    use windlass_store::{Lifetime, SqliteStore, Store};
     use windlass_testkit::sample_session;
+
+    use crate::SilentFrontEnd;
+    use crate::project::Project;
 
     use super::*;
 
@@ -142,7 +177,8 @@ mod tests {
     #[test]
     fn stale_lease_of_own_process_is_not_found() {
         let place = tempfile::tempdir().expect("a directory");
-        let owners = place.path().join("owners");
+        let owners = place.path().join(".windlass/owners");
+        std::fs::create_dir_all(&owners).expect("a directory");
         let owner_lock = OwnerLock::acquire(&owners, 7).expect("owners can be kept");
         let mut store = SqliteStore::create(&place.path().join("store.db"), Lifetime::Command).expect("a store");
         let rules = EngineRules { registry: HookRegistry::with_builtins(), ..EngineRules::default() };
@@ -165,6 +201,8 @@ mod tests {
             .expect("it can be read")
             .expect("it is there");
         assert!(task.lease.is_some_and(|lease| lease.session.is_some()) && is_owner_alive(&owners, owner_lock.name()));
-        assert_eq!(find_stale_leases(&store, &owners, Duration::ZERO).ok().map(|held| held.len()), Some(0));
+        let project = Project { root: place.path().to_owned() };
+        let opened = OpenedProject::new(project, store, false, Arc::new(SilentFrontEnd));
+        assert_eq!(find_stale_leases(&opened, Duration::ZERO).ok().map(|held| held.len()), Some(0));
     }
 }

@@ -1,7 +1,6 @@
 //! The check whether a task can be worked on, and the command to type otherwise.
 
 use windlass_engine::{Lease, NextAction, Task, TaskId, TaskState};
-use windlass_process::is_owner_alive;
 
 use super::dependencies::{find_open_dependencies, join_task_ids};
 use crate::changes::has_open_change;
@@ -58,7 +57,7 @@ pub fn is_held_by_idle_session(opened: &OpenedProject, task: &Task) -> Result<bo
     let Some(name) = task.lease.as_ref().and_then(|lease| lease.session.as_ref()) else { return Ok(false) };
     let session = opened.require_session(name)?;
     Ok(session.next_action() == NextAction::Answer
-        || !is_owner_alive(&opened.project.owner_directory(), session.owner.as_str()))
+        || opened.project.is_owner_dead(session.owner.as_str()))
 }
 
 /// Describes the holder of a task, with the next command if the holder does not go on by itself.

@@ -5,13 +5,14 @@
 
 use windlass_config::Config;
 use windlass_engine::{Session, SessionName, StateView, Task, TaskId, WorkspaceMode};
-use windlass_process::is_owner_alive;
 use windlass_store::SqliteStore;
 use windlass_vcs::git::GitRepository;
 
 use super::run_target::RunTarget;
 use crate::caller::CallerContext;
+use crate::changes;
 use crate::context::OpenedProject;
+use crate::fleet::FleetMembership;
 use crate::project::Project;
 use crate::resume_command::{ResumeCommand, quote_typed_word};
 use crate::{Failure, FailureCode, Notice, hints};
@@ -106,13 +107,26 @@ pub fn find_workspace_mode(project: &Project, config: &Config) -> Result<Workspa
     Ok(if repository.is_some() { WorkspaceMode::Worktrees } else { WorkspaceMode::InPlace })
 }
 
+/// Refuses worktrees in a fleet whose machines share no remote: another machine could not go on with the work.
+pub fn check_shared_remote(opened: &OpenedProject, config: &Config, mode: WorkspaceMode) -> Result<(), Failure> {
+    if mode.is_in_place() || FleetMembership::find(&opened.project)?.is_none() {
+        return Ok(());
+    }
+    match changes::find_shared_remote(&opened.project, config)? {
+        Some(_) => Ok(()),
+        None => Err(Failure::new(FailureCode::Fleet, "cannot work on tasks in worktrees")
+            .with_cause("this project is in a fleet, and its repository has no remote that all machines share")
+            .with_hint("`git remote add origin URL` adds one; with `worktrees: false`, tasks are worked on in place")),
+    }
+}
+
 /// Warns if another session works in the project's own directory now: each changes the files of the other.
 pub fn warn_of_shared_directory(opened: &OpenedProject, own: &SessionName) -> Result<(), Failure> {
     let sessions =
         opened.store.begin_snapshot().map_err(hints::store_failure)?.open_sessions().map_err(hints::store_failure)?;
     let is_at_work = |session: &&Session| {
         let is_there = session.workspace_mode.is_in_place() && session.ending_kind().is_none() && session.name != *own;
-        is_there && is_owner_alive(&opened.project.owner_directory(), session.owner.as_str())
+        is_there && opened.is_session_running_here(session)
     };
     if let Some(other) = sessions.iter().find(is_at_work) {
         let shared = format!(

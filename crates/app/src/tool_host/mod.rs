@@ -285,7 +285,7 @@ pub fn to_tool_error(failure: Failure) -> ToolError {
         FailureCode::NotFound | FailureCode::NoProject => tools::ToolErrorCode::NotFound,
         FailureCode::Refused => tools::ToolErrorCode::Refused,
         FailureCode::Store => tools::ToolErrorCode::Store,
-        FailureCode::System | FailureCode::Access => tools::ToolErrorCode::System,
+        FailureCode::System | FailureCode::Fleet | FailureCode::Access => tools::ToolErrorCode::System,
         FailureCode::Interrupted(_) => tools::ToolErrorCode::Interrupted,
     };
     let hint = match code {

@@ -10,6 +10,7 @@ mod confirmation;
 mod demo;
 mod doctor;
 mod events;
+mod fleet;
 mod hook;
 pub mod hooks;
 mod init;
@@ -103,6 +104,9 @@ pub enum Command {
     Doctor(doctor::Args),
     /// Copy the store to a file, even while it is in use
     Backup(backup::Args),
+    /// Share the project with other machines
+    #[command(subcommand)]
+    Fleet(fleet::Command),
     /// Serve the web page of the project
     Serve(serve::Args),
     /// Watch and steer agents in the terminal
@@ -160,6 +164,7 @@ pub fn run_invocation(invocation: CliInvocation, out: &mut Output) -> Result<u8,
 pub fn run_command(context: &CommandContext, command: Command, out: &mut Output) -> Result<u8, EarlyExit> {
     match command {
         Command::Doctor(args) => return doctor::run_doctor(context, args, out),
+        Command::Fleet(command) => return fleet::run_fleet_command(context, command, out),
         Command::Run(args) => return run::run_work_loop(context, args, out),
         Command::Agent(args) => return agent::run_scripted_agent(context, args, out),
         Command::Hook(args) => return hook::run_agent_hook(context, args, out),

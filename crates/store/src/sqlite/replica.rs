@@ -17,7 +17,7 @@ use windlass_engine::{CommitId, Digest, Draft, RowChange, Seq, StateView, TaskId
 use super::rows::StoreSnapshot;
 use super::scopes::{self, CopyCursor, SCOPE_OF_EDGES, SCOPE_OF_IDS, SCOPE_OF_LOG};
 use super::transaction::StoreTransaction;
-use super::{SqliteStore, queries, schema};
+use super::{SqliteStore, commit_watch, queries, schema};
 use crate::memory::find_moved_scope;
 use crate::sequencer::{LogMessage, MessageError, SequencedMessage, Sequencer, SequencerError};
 use crate::{AppendOutcome, StoreCommit, StoreError};
@@ -94,6 +94,11 @@ impl SqliteStore {
     /// Folds all messages that the log has by now. Returns how many there were. While a view is held, there is nothing to fold: its
     /// state does not change.
     pub fn catch_up(&self) -> Result<u64, StoreError> {
+        self.catch_up_with_progress(|_, _| {})
+    }
+
+    /// Does the same, and shows the last event and the place in the order after each step.
+    pub fn catch_up_with_progress(&self, mut show_progress: impl FnMut(Seq, u64)) -> Result<u64, StoreError> {
         let mut count = 0;
         if self.readers.get() > 0 {
             return Ok(count);
@@ -105,6 +110,7 @@ impl SqliteStore {
             }
             count += messages.len() as u64;
             self.fold_messages(&messages)?;
+            show_progress(self.head()?, messages.last().map_or(0, |last| last.sequence));
         }
     }
 
@@ -213,14 +219,21 @@ impl SqliteStore {
     pub(super) fn wait_for_messages(&self, after: Seq, patience: Duration) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
-            self.catch_up()?;
+            let caught_up = self.catch_up().map(drop);
             let left = patience.saturating_sub(began.elapsed());
             if queries::read_head(self)? > after || left.is_zero() {
                 return Ok(());
             }
-            let cursor = self.replica_cursor()?.unwrap_or(0);
-            self.with_sequencer(|sequencer| sequencer.wait_after(cursor, left.min(FOLD_POLL_INTERVAL)))
-                .map_err(StoreError::Unreachable)?;
+            let waited = caught_up.and_then(|()| {
+                let (cursor, patience) = (self.replica_cursor()?.unwrap_or(0), left.min(FOLD_POLL_INTERVAL));
+                self.with_sequencer(|sequencer| sequencer.wait_after(cursor, patience))
+                    .map_err(StoreError::Unreachable)
+            });
+            match waited {
+                // While the log is away, another process may still fold what it has read.
+                Err(StoreError::Unreachable(_)) => commit_watch::wait_for_commit(self, after, left)?,
+                waited => waited?,
+            }
         }
     }
 

@@ -166,7 +166,7 @@ impl GitClient<'_> {
     }
 
     /// Fetches one branch and nothing else.
-    fn fetch_ref(&self, remote: &RemoteName, refspec: &str) -> Result<GitOutput, Error> {
+    pub(super) fn fetch_ref(&self, remote: &RemoteName, refspec: &str) -> Result<GitOutput, Error> {
         let call =
             self.build_command(&["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
         let call = call

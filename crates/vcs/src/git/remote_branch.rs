@@ -45,6 +45,53 @@ impl GitClient<'_> {
         self.push_branch(&shared.remote, &shared.branch, commit, there.as_ref())
     }
 
+    /// Returns whether a commit is our last push of a branch.
+    pub fn is_last_push(&self, branch: &BranchName, commit: &GitCommitId) -> Result<bool, Error> {
+        Ok(self.resolve_ref(&branch.pushed_ref())?.as_ref() == Some(commit))
+    }
+
+    /// Makes the local branch, or moves it forward, to the remote's branch, which another machine of ours has pushed. A missing
+    /// branch on the remote is not an error. Nothing moves if both have commits of their own.
+    pub fn take_remote_branch(&self, shared: &RemoteBranch) -> Result<(), Error> {
+        let tracking = shared.remote.tracking_ref(&shared.branch);
+        let fetched = self.fetch_ref(&shared.remote, &format!("+{}:{tracking}", shared.branch.full_ref()))?;
+        if fetched.code != 0 {
+            let is_missing = fetched.said.contains("couldn't find remote ref");
+            let unreachable = || Error::Unreachable { remote: shared.remote.clone(), said: fetched.said.clone() };
+            return if is_missing { Ok(()) } else { Err(unreachable()) };
+        }
+        let Some(there) = self.resolve_ref(&tracking)? else { return Ok(()) };
+        let tip = self.resolve_ref(&shared.local.full_ref())?;
+        if tip.as_ref().map_or(Ok(true), |tip| self.contains_commit(&there, tip))? {
+            self.move_branch_forward(shared, tip.as_ref(), &there)?;
+        } else if !self.contains_commit(tip.as_ref().unwrap_or(&there), &there)? {
+            return Ok(());
+        }
+        // The remote's branch is ours: the next push goes on from there.
+        self.build_command(&["update-ref"]).with_argument(shared.branch.pushed_ref()).with_argument(&there).run_checked()?;
+        Ok(())
+    }
+
+    /// Moves the local branch to a commit that has all of it. A worktree that has it checked out goes along.
+    fn move_branch_forward(
+        &self,
+        shared: &RemoteBranch,
+        tip: Option<&GitCommitId>,
+        there: &GitCommitId,
+    ) -> Result<(), Error> {
+        if tip == Some(there) {
+            return Ok(());
+        }
+        if let (Some(_), Some(place)) = (tip, self.repository.checkout_path(&shared.local)) {
+            let call = self.build_command(&["merge", "--ff-only", "--quiet", "--no-overwrite-ignore", "--no-stat"]);
+            return call.with_argument(there).in_directory(&place).with_identity()?.run_checked().map(drop);
+        }
+        let call = self.build_command(&["update-ref", "-m", "windlass: taken from the remote"]);
+        let call = call.with_argument(shared.local.full_ref()).with_argument(there);
+        let before = tip.map_or_else(String::new, GitCommitId::to_string);
+        call.with_argument(before).run_checked().map(drop)
+    }
+
     /// Deletes the remote's branch, unless it has foreign commits, or commits that the local branch no longer has. A
     /// missing branch is not an error.
     pub fn unpublish_branch(&self, shared: &RemoteBranch) -> Result<PushOutcome, Error> {

@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use windlass_agents::Agent;
 use windlass_config::{Config, RoleSettings, plan};
 use windlass_engine::{
-    NextAction, Session, SessionName, StateView, Task, TaskId, TaskState, TaskTypes, TypeName, WorkSource,
+    Digest, NextAction, Session, SessionName, StateView, Task, TaskId, TaskPriority, TaskState, TaskTypes, TypeName, WorkSource,
     WorkspaceMode,
 };
-use windlass_process::{is_owner_alive, is_this_process};
 use windlass_store::{SqliteStore, StoreSnapshot};
 
 use super::super::agent_choice::no_agent_failure;
@@ -17,6 +16,9 @@ use super::super::session_choice::{is_owner_still_alive, name_after_task};
 use super::super::workspace_choice::{explain_left_in_place, is_left_in_place};
 use crate::context::{OpenedProject, list_tasks_in_states, visit_tasks_in_states};
 use crate::{Failure, agents, gatekeepers, hints};
+
+/// The number of tasks that the workers of a fleet choose from.
+const MAX_SPREAD_TASKS: usize = 16;
 
 /// The agents of a run with several workers.
 pub struct AgentAssignment<'a> {
@@ -161,24 +163,36 @@ impl<'a> AgentAssignment<'a> {
         meant.then(|| agents::resolve_agent(name, &self.config.settings)).transpose()
     }
 
-    /// Returns the next available task besides these, with a name for its session.
+    /// Returns the next available task besides these, with a name for its session. Workers of a fleet choose one of the first
+    /// tasks by their names (`spread`): if all tried the same task, all but one would try in vain.
     pub fn find_next_task(
         &self,
         store: &SqliteStore,
         busy: &BTreeSet<TaskId>,
         left: &BTreeSet<TaskId>,
+        spread: Option<&str>,
     ) -> Result<Option<(Task, SessionName)>, Failure> {
         let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
         let free = |id: &TaskId| !busy.contains(id) && !left.contains(id);
         let mut after = None;
+        let most = if spread.is_some() { MAX_SPREAD_TASKS } else { 1 };
+        let mut first: Vec<(TaskPriority, TaskId)> = Vec::new();
         while let Some(next) = snapshot.next_claimable_except(&self.closed, after).map_err(hints::view_failure)? {
+            // A more urgent task comes first, whatever the number of workers.
+            if first.len() >= most || first.first().is_some_and(|(priority, _)| *priority != next.0) {
+                break;
+            }
             let task = snapshot.find_task(next.1).map_err(hints::view_failure)?;
             if free(&next.1)
                 && task.is_some_and(|task| !self.leaves_in_place(&task) && self.choose_agent_name(&task, 0).is_some())
             {
-                return self.name_task_session(&snapshot, next.1);
+                first.push(next);
             }
             after = Some(next);
+        }
+        let chosen = spread.map_or(0, |name| choose_index(name, first.len()));
+        if let Some((_, id)) = first.get(chosen) {
+            return self.name_task_session(&snapshot, *id);
         }
         let mut after = None;
         while let Some((ended, task)) = find_next_ended_lease(&snapshot, after)? {
@@ -210,16 +224,22 @@ impl<'a> AgentAssignment<'a> {
     }
 }
 
+/// Returns an index below `count` that differs between names.
+fn choose_index(name: &str, count: usize) -> usize {
+    let digest = Digest::of_bytes(name.as_bytes());
+    let number = u64::from_le_bytes(digest.0[..8].try_into().expect("a digest has 32 bytes"));
+    usize::try_from(number % count.max(1) as u64).expect("it is below a count")
+}
+
 /// Returns the unfinished sessions of dead owners that work on tasks and do not wait for a person, in the order of their starts.
 pub fn find_left_sessions(
     opened: &OpenedProject,
     sessions: Vec<Session>,
     workspace_mode: WorkspaceMode,
 ) -> Vec<Session> {
-    let owners = opened.project.owner_directory();
     let left = sessions.into_iter().filter(|session| is_for_workers(session, workspace_mode));
     let mut left: Vec<Session> =
-        left.filter(|session| !is_owner_still_alive(&owners, session.owner.as_str())).collect();
+        left.filter(|session| !is_owner_still_alive(&opened.project, session.owner.as_str())).collect();
     left.sort_by_key(|session| session.started);
     left
 }
@@ -238,7 +258,7 @@ fn is_for_workers(session: &Session, workspace_mode: WorkspaceMode) -> bool {
 pub fn find_orphaned_sessions(opened: &OpenedProject, workspace_mode: WorkspaceMode) -> Result<Vec<Session>, Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let tasks = list_tasks_in_states(&opened.store, &[TaskState::Active, TaskState::Submitted])?;
-    let leases = tasks.into_iter().filter_map(|task| task.lease).filter(|lease| !is_this_process(lease.owner.as_str()));
+    let leases = tasks.into_iter().filter_map(|task| task.lease).filter(|lease| !opened.project.is_own_process(lease.owner.as_str()));
     let mut sessions = Vec::new();
     for name in leases.filter_map(|lease| lease.session) {
         sessions.extend(
@@ -248,6 +268,6 @@ pub fn find_orphaned_sessions(opened: &OpenedProject, workspace_mode: WorkspaceM
                 .filter(|session| is_for_workers(session, workspace_mode)),
         );
     }
-    sessions.retain(|session| !is_owner_alive(&opened.project.owner_directory(), session.owner.as_str()));
+    sessions.retain(|session| opened.project.is_owner_dead(session.owner.as_str()));
     Ok(sessions)
 }

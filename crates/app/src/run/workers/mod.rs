@@ -26,7 +26,7 @@ use std::thread;
 
 use windlass_config::Config;
 use windlass_engine::{Session, Task, WorkSource, WorkspaceMode};
-use windlass_process::{HeartbeatThread, OwnerLock, RunControl};
+use windlass_process::{OwnerLock, RunControl};
 use windlass_store::Lifetime;
 
 use self::worker::Worker;
@@ -37,10 +37,11 @@ use super::remaining_tasks::RemainingTasks;
 use super::run_plan::NothingReady;
 use super::session_config::{find_effective_config, may_run_agent_programs};
 use super::session_run::{SessionObserver, read_protected_files, warn_of_idle_hooks};
-use super::stale_leases::{expire_stale_leases, start_heartbeat};
-use super::workspace_choice::find_workspace_mode;
+use super::stale_leases::{OwnerHeartbeats, expire_stale_leases, start_heartbeat};
+use super::workspace_choice::{check_shared_remote, find_workspace_mode};
 use crate::caller::CallerContext;
 use crate::context::{CommandContext, OpenedProject};
+use crate::fleet::{self, FleetMembership};
 use crate::person::require_person;
 use crate::project::Project;
 use crate::recovery::{RecoveryScope, recover_and_notify};
@@ -105,6 +106,7 @@ impl WorkerSettings {
         let workflows = WorkflowSnapshot::load_snapshot(&opened.project, &config, opened.trust);
         let serves_agents = may_run_agent_programs(opened.trust, &inside, &opened.project, &config)?;
         let workspace_mode = find_workspace_mode(&opened.project, &config)?;
+        check_shared_remote(opened, &config, workspace_mode)?;
         let protected = read_protected_files(&opened.project, &config)?;
         let trust = opened.trust;
         Ok(Self { config, workflows, workspace_mode, inside, protected, max_iterations, serves_agents, trust })
@@ -138,7 +140,7 @@ pub struct WorkerPool<'a> {
     scheduler: Arc<SessionScheduler>,
     owner_locks: Vec<OwnerLock>,
     control: RunControl,
-    _heartbeat: HeartbeatThread,
+    _heartbeat: OwnerHeartbeats,
 }
 
 impl<'a> WorkerPool<'a> {
@@ -152,7 +154,7 @@ impl<'a> WorkerPool<'a> {
         check_usual_agent(assignment, &opened.project)?;
         let owner_locks: Vec<OwnerLock> =
             (0..count).map(|_| execution::acquire_owner_lock(&opened.project)).collect::<Result<_, _>>()?;
-        let heartbeat = start_heartbeat(&owner_locks, &settings.config)?;
+        let heartbeat = start_heartbeat(opened, &owner_locks, &settings.config)?;
         recover_and_notify(opened, control, RecoveryScope::BeforeWork)?;
         let sessions = opened
             .store
@@ -219,7 +221,9 @@ impl<'a> WorkerPool<'a> {
         let (project, trust, front_end) = (project.clone(), self.settings.trust, front_end.clone());
         let store = store_records::open_store(&project, Lifetime::Service, trust)
             .inspect_err(|_| self.scheduler.close_for_new_jobs())?;
-        Ok(OpenedProject::new(project, store, trust, front_end))
+        let mut opened = OpenedProject::new(project, store, trust, front_end);
+        fleet::wait_for_log_until_cancelled(&mut opened, &self.control);
+        Ok(opened)
     }
 
     fn create_worker<'w>(
@@ -229,8 +233,11 @@ impl<'a> WorkerPool<'a> {
         owner_lock: &'w OwnerLock,
         observer: &'w dyn WorkerObserver,
     ) -> Worker<'w> {
+        let member = FleetMembership::find(&opened.project).ok().flatten();
+        let spread = member.map(|member| format!("{} {number}", member.machine(&opened.project)));
         Worker {
             number,
+            spread,
             settings: self.settings,
             assignment: self.assignment,
             scheduler: &self.scheduler,
@@ -270,7 +277,7 @@ fn explain_nothing_ready(
     opened: &OpenedProject,
     assignment: &AgentAssignment<'_>,
 ) -> Result<Option<NothingReady>, Failure> {
-    if assignment.find_next_task(&opened.store, &Default::default(), &Default::default())?.is_some() {
+    if assignment.find_next_task(&opened.store, &Default::default(), &Default::default(), None)?.is_some() {
         return Ok(None);
     }
     if let Some(id) = assignment.find_task_without_agent(&opened.store)? {

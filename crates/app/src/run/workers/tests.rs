@@ -63,7 +63,7 @@ impl PoolProject {
         let config = Config::load(&self.opened.project.root).unwrap();
         let assignment = AgentAssignment::new(&config, Some("command:true"), WorkspaceMode::InPlace);
         let left: BTreeSet<TaskId> = left.iter().map(|id| TaskId(*id)).collect();
-        let found = assignment.find_next_task(&self.opened.store, &BTreeSet::new(), &left).unwrap();
+        let found = assignment.find_next_task(&self.opened.store, &BTreeSet::new(), &left, None).unwrap();
         found.map(|(task, _)| task.id)
     }
 }

@@ -33,6 +33,8 @@ pub struct Worker<'a> {
     pub assignment: &'a AgentAssignment<'a>,
     pub scheduler: &'a Arc<SessionScheduler>,
     pub opened: OpenedProject,
+    /// In a fleet, the name by which this worker chooses among the next tasks.
+    pub spread: Option<String>,
     pub owner_lock: &'a OwnerLock,
     pub control: RunControl,
     pub observer: &'a dyn WorkerObserver,
@@ -141,7 +143,7 @@ impl Worker<'_> {
                 return Ok(None);
             }
             let find = |busy: &_, left: &_| {
-                let found = self.assignment.find_next_task(&self.opened.store, busy, left)?;
+                let found = self.assignment.find_next_task(&self.opened.store, busy, left, self.spread.as_deref())?;
                 Ok::<_, Failure>(found.map(|(task, name)| (task.id, WorkerJob::New(Box::new(task), name))))
             };
             let wakes = match self.scheduler.take_job(|session| WorkerJob::Resume(Box::new(session)), find)? {

@@ -1,0 +1,72 @@
+//! Connections to the log of a project's fleet.
+
+use std::sync::Arc;
+
+use windlass_fleet::{FleetService, connect_service};
+use windlass_process::RunControl;
+use windlass_store::{SqliteStore, StoreError};
+
+use super::FleetMembership;
+use crate::context::OpenedProject;
+use crate::project::Project;
+use crate::{Failure, FailureCode, FrontEnd, Notice, hints, time_format};
+
+/// Connects a store to the log of its fleet, if it is a copy of one. The first call to the log opens the connection.
+pub fn attach_log(project: &Project, store: &mut SqliteStore) -> Result<(), Failure> {
+    if !store.is_replica().map_err(hints::store_failure)? {
+        return Ok(());
+    }
+    // Without a membership, a write says what is missing, and reads go on.
+    let Some(membership) = FleetMembership::find(project)? else { return Ok(()) };
+    let service = open_service(&membership)?;
+    store.attach_log(service, membership.machine(project).to_string());
+    Ok(())
+}
+
+/// Prepares a connection to the service of a project's fleet. None if the project is in no fleet.
+pub fn connect_project(project: &Project) -> Result<Option<(FleetMembership, Box<dyn FleetService>)>, Failure> {
+    let Some(membership) = FleetMembership::find(project)? else { return Ok(None) };
+    let service = open_service(&membership)?;
+    Ok(Some((membership, service)))
+}
+
+fn open_service(membership: &FleetMembership) -> Result<Box<dyn FleetService>, Failure> {
+    connect_service(membership.access()?)
+        .map_err(|error| Failure::new(FailureCode::System, "cannot start the connection to the fleet").with_cause(error))
+}
+
+/// Folds what is new in the fleet's log, for a command that reads. Without the log, the command reads the copy as it is.
+pub fn refresh_copy(opened: &OpenedProject) -> Result<(), Failure> {
+    if !opened.store.has_log() {
+        return Ok(());
+    }
+    let error = match opened.store.catch_up() {
+        Ok(_) => return Ok(()),
+        Err(error) => error,
+    };
+    let head = opened.store.head().map_err(hints::store_failure)?;
+    let last = opened.store.read_event(head).map_err(hints::store_failure)?;
+    let as_of = last.map_or_else(
+        || "before the first event".to_owned(),
+        |record| format!("as of {}", time_format::format_local_time(record.envelope.timestamp)),
+    );
+    let why = match &error {
+        StoreError::Unreachable(_) => "the log of the fleet cannot be reached".to_owned(),
+        error => error.to_string(),
+    };
+    opened.front_end.show_notice(Notice::Warning(&format!("{why}: this is the copy of this machine, {as_of}")));
+    Ok(())
+}
+
+/// Makes commits wait for the log until a person cancels: the work goes on, and is recorded when the log is back.
+pub fn wait_for_log_until_cancelled(opened: &mut OpenedProject, control: &RunControl) {
+    let (control, front_end): (_, Arc<dyn FrontEnd>) = (control.clone(), opened.front_end.clone());
+    let mut is_noted = false;
+    opened.store.set_outage_policy(move |_| {
+        if !is_noted {
+            front_end.show_notice(Notice::NoteOnce("waiting for the log of the fleet"));
+            is_noted = true;
+        }
+        !control.is_cancelled()
+    });
+}

@@ -1,0 +1,272 @@
+//! How a project enters a fleet and leaves it, and the repair of its copy.
+//!
+//! Invariants:
+//! - The membership is saved before the store becomes a copy: a store that is a copy always has a way to its log.
+//! - Nothing enters or leaves while a session of this machine runs: its owners would change their names.
+
+use std::path::PathBuf;
+
+use windlass_engine::Seq;
+use windlass_fleet::{FleetAccess, FleetAddress, FleetService, LogSettings, ServiceReport, connect_service};
+use windlass_store::{Lifetime, RepairReport, SqliteStore};
+
+use super::FleetMembership;
+use super::heartbeats::service_failure;
+use crate::context::{CommandContext, OpenedProject};
+use crate::person::require_person;
+use crate::project::{Project, quote_shell_word};
+use crate::{Failure, FailureCode, environment, hints, project_setup, store_records};
+
+/// How a person names a fleet.
+#[derive(Debug, Clone)]
+pub struct EntryRequest {
+    pub address: FleetAddress,
+    pub credentials: Option<PathBuf>,
+    pub certificates: Option<PathBuf>,
+    /// The name of this machine; the name of the host if none is given.
+    pub machine_name: Option<String>,
+    /// The weaknesses of the service are accepted.
+    pub accepts_loss: bool,
+}
+
+/// What entered or left a fleet.
+#[derive(Debug, Clone)]
+pub struct EntryReport {
+    pub machine: String,
+    pub address: String,
+    pub events: u64,
+    pub service: ServiceReport,
+    /// The file of a log of the project's own that was put away.
+    pub discarded: Option<String>,
+}
+
+impl EntryRequest {
+    /// Resolves the files of the request, and describes the member.
+    fn membership(&self, context: &CommandContext, project: &Project) -> Result<FleetMembership, Failure> {
+        let resolve = |file: &PathBuf| -> Result<PathBuf, Failure> {
+            context.directory.join(file).canonicalize().map_err(|error| {
+                Failure::new(FailureCode::Usage, format!("cannot read `{}`", file.display())).with_cause(error)
+            })
+        };
+        let credentials = self.credentials.as_ref().map(resolve).transpose()?;
+        if let Some(inside) = credentials.as_ref().filter(|file| file.starts_with(&project.root)) {
+            return Err(Failure::new(FailureCode::Usage, format!("cannot use `{}`", inside.display()))
+                .with_cause("credentials inside the project could be committed")
+                .with_hint("move the file out of the project"));
+        }
+        let certificates = self.certificates.as_ref().map(resolve).transpose()?;
+        let access = FleetAccess { address: self.address.clone(), credentials, certificates };
+        let name = self.machine_name.clone().unwrap_or_else(environment::host_name);
+        FleetMembership::new(project, &access, &name, self.accepts_loss)
+    }
+}
+
+/// Makes a log on a service, publishes the project's log there, and turns the store into a copy of it.
+pub fn create_fleet(
+    context: &CommandContext,
+    request: &EntryRequest,
+    settings: LogSettings,
+    show_progress: &mut dyn FnMut(Seq),
+) -> Result<EntryReport, Failure> {
+    let mut opened = context.open_or_create_project(Lifetime::Command)?;
+    check_entry(&opened)?;
+    let project = opened.project.clone();
+    let membership = request.membership(context, &project)?;
+    let mut service = connect(&membership)?;
+    let report = service.inspect_service().map_err(|error| service_failure(&error))?;
+    let expected = settings.list_weaknesses(request.address.service());
+    let weaknesses = report.weaknesses.iter().cloned().chain(expected).collect();
+    refuse_weaknesses(weaknesses, &membership)?;
+    if let Some(log) = report.log.as_ref().filter(|log| log.messages > 0) {
+        let (address, join) = (&membership.address, quote_shell_word(&membership.address));
+        return Err(Failure::new(FailureCode::Fleet, format!("cannot create the fleet {address}"))
+            .with_cause(format!("its log has {} messages already", log.messages))
+            .with_hint(format!("`windlass fleet join {join}` joins it; or choose another project name")));
+    }
+    service.create_log(settings).map_err(|error| service_failure(&error))?;
+    let report = service.inspect_service().map_err(|error| service_failure(&error))?;
+    membership.save(&project)?;
+    let machine = membership.machine(&project).to_string();
+    opened.store.attach_log(service, machine.clone());
+    if let Err(error) = opened.store.publish_log(show_progress) {
+        FleetMembership::remove(&project)?;
+        return Err(hints::store_failure(error));
+    }
+    Ok(EntryReport {
+        machine,
+        address: membership.address.clone(),
+        events: opened.store.head().map_err(hints::store_failure)?.0,
+        service: report,
+        discarded: None,
+    })
+}
+
+/// Makes this project a copy of a fleet's log, and reads all of it.
+pub fn join_fleet(
+    context: &CommandContext,
+    request: &EntryRequest,
+    discards: bool,
+    show_progress: &mut dyn FnMut(Seq, u64),
+) -> Result<EntryReport, Failure> {
+    let project = match context.find_project() {
+        Ok(project) => project,
+        Err(failure) if failure.code == FailureCode::NoProject => {
+            project_setup::prepare_project(&context.directory)?.project
+        }
+        Err(failure) => return Err(failure),
+    };
+    let store = store_records::open_or_create_store(&project, Lifetime::Command, context.trust)?;
+    let mut opened = context.with_open_store(project.clone(), store);
+    check_entry(&opened)?;
+    let own = opened.store.head().map_err(hints::store_failure)?;
+    if own > Seq::START && !discards {
+        return Err(Failure::new(FailureCode::Fleet, "cannot join a fleet with a log of this project's own")
+            .with_cause(format!("the store has {} events that the fleet does not know", own.0))
+            .with_hint("`--discard` puts this log away, into `.windlass/backups`, and joins without it"));
+    }
+    let membership = request.membership(context, &project)?;
+    let mut service = connect(&membership)?;
+    let report = service.inspect_service().map_err(|error| service_failure(&error))?;
+    refuse_weaknesses(report.weaknesses.clone(), &membership)?;
+    let last = match &report.log {
+        Some(log) => log.last_sequence,
+        None => {
+            return Err(Failure::new(FailureCode::Fleet, format!("there is no fleet {}", membership.address))
+                .with_hint("`windlass fleet create URL` makes it, on the machine that has the project's log"));
+        }
+    };
+    let discarded = match own > Seq::START {
+        true => {
+            let file = store_records::put_store_away(&project, opened.store)?;
+            let store = store_records::open_or_create_store(&project, Lifetime::Command, context.trust)?;
+            opened = context.with_open_store(project.clone(), store);
+            Some(file.display().to_string())
+        }
+        false => None,
+    };
+    let machine = membership.machine(&project).to_string();
+    membership.save(&project)?;
+    opened.store.join_log().map_err(hints::store_failure)?;
+    opened.store.attach_log(service, machine.clone());
+    let read = opened.store.catch_up_with_progress(|head, sequence| show_progress(head, last.saturating_sub(sequence)));
+    read.map_err(hints::store_failure)?;
+    Ok(EntryReport {
+        machine,
+        address: membership.address.clone(),
+        events: opened.store.head().map_err(hints::store_failure)?.0,
+        service: report,
+        discarded,
+    })
+}
+
+/// What is left of a fleet here.
+#[derive(Debug, Clone)]
+pub struct LeaveReport {
+    pub address: Option<String>,
+    pub events: u64,
+}
+
+/// Turns the copy into a store of its own, which has the whole project.
+pub fn leave_fleet(context: &CommandContext) -> Result<LeaveReport, Failure> {
+    let project = context.find_project()?;
+    require_person(&project)?;
+    let membership = FleetMembership::find(&project)?;
+    let mut opened = context.open_project()?;
+    if !opened.store.is_replica().map_err(hints::store_failure)? {
+        FleetMembership::remove(&project)?;
+        return Err(no_fleet_failure());
+    }
+    refuse_running_sessions(&opened)?;
+    if opened.store.has_log()
+        && let Err(error) = opened.store.catch_up()
+    {
+        let note = format!("{error}: events that this copy has not read stay with the fleet");
+        opened.front_end.show_notice(crate::Notice::Warning(&note));
+    }
+    opened.store.leave_log().map_err(hints::store_failure)?;
+    FleetMembership::remove(&project)?;
+    Ok(LeaveReport {
+        address: membership.map(|membership| membership.address),
+        events: opened.store.head().map_err(hints::store_failure)?.0,
+    })
+}
+
+/// Brings a copy in line with a log that may have lost messages, or with an empty one.
+pub fn repair_fleet(
+    context: &CommandContext,
+    settings: LogSettings,
+    show_progress: &mut dyn FnMut(Seq),
+) -> Result<RepairReport, Failure> {
+    let mut opened = context.open_project()?;
+    let Some(membership) = FleetMembership::find(&opened.project)? else { return Err(no_fleet_failure()) };
+    require_person(&opened.project)?;
+    let mut service = connect(&membership)?;
+    let report = service.inspect_service().map_err(|error| service_failure(&error))?;
+    if report.log.is_none() {
+        service.create_log(settings).map_err(|error| service_failure(&error))?;
+    }
+    let directory = opened.project.create_record_directory("repair")?;
+    let file = directory.join(format!("copy-{}.db", std::process::id()));
+    let repaired = with_fresh_copy(&file, |fresh| {
+        fresh.join_log().map_err(hints::store_failure)?;
+        fresh.attach_log(service, membership.machine(&opened.project).to_string());
+        fresh.catch_up().map_err(hints::store_failure)?;
+        opened.store.repair_copy(fresh, show_progress).map_err(hints::store_failure)
+    });
+    repaired
+}
+
+/// Runs `work` with an empty store that is removed afterwards.
+fn with_fresh_copy<T>(
+    file: &std::path::Path,
+    work: impl FnOnce(&mut SqliteStore) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut store = store_records::create_scratch_store(file)?;
+    let done = work(&mut store);
+    drop(store);
+    store_records::remove_scratch_store(file);
+    done
+}
+
+pub(super) fn no_fleet_failure() -> Failure {
+    Failure::new(FailureCode::Fleet, "this project is in no fleet")
+        .with_hint("`windlass fleet create URL` makes one, `windlass fleet join URL` joins one")
+}
+
+fn connect(membership: &FleetMembership) -> Result<Box<dyn FleetService>, Failure> {
+    connect_service(membership.access()?).map_err(|error| {
+        Failure::new(FailureCode::System, "cannot start the connection to the fleet").with_cause(error)
+    })
+}
+
+/// Refuses a service that could lose messages, unless a person has accepted that.
+fn refuse_weaknesses(weaknesses: Vec<String>, membership: &FleetMembership) -> Result<(), Failure> {
+    if membership.accepts_loss || weaknesses.is_empty() {
+        return Ok(());
+    }
+    let failure = Failure::new(FailureCode::Fleet, format!("{} could lose acknowledged events", membership.address));
+    let failure = weaknesses.iter().fold(failure, Failure::with_cause);
+    Err(failure.with_hint("change these settings; to use it anyway, add `--accept-loss`"))
+}
+
+fn check_entry(opened: &OpenedProject) -> Result<(), Failure> {
+    require_person(&opened.project)?;
+    if opened.store.is_replica().map_err(hints::store_failure)? {
+        let address = FleetMembership::find(&opened.project)?.map(|membership| membership.address);
+        let of = address.map(|address| format!(" {address}")).unwrap_or_default();
+        return Err(Failure::new(FailureCode::Fleet, format!("this project is in the fleet{of} already"))
+            .with_hint("`windlass fleet leave` leaves it"));
+    }
+    refuse_running_sessions(opened)
+}
+
+fn refuse_running_sessions(opened: &OpenedProject) -> Result<(), Failure> {
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let mut sessions = snapshot.open_sessions().map_err(hints::store_failure)?;
+    sessions.retain(|session| opened.is_session_running_here(session));
+    match sessions.first() {
+        Some(session) => Err(Failure::new(FailureCode::Refused, format!("session `{}` is running", session.name))
+            .with_hint(format!("wait for it; `windlass session cancel {}` ends it", session.name))),
+        None => Ok(()),
+    }
+}

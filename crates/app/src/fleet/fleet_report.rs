@@ -1,0 +1,171 @@
+//! The state of a fleet as one machine sees it: the service, the machines, and what is wrong.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use windlass_config::Config;
+use windlass_engine::Digest;
+use windlass_fleet::{OwnerHeartbeat, ServiceReport};
+use windlass_process::MachineTag;
+
+use super::entry::no_fleet_failure;
+use super::heartbeats::service_failure;
+use super::{FleetMembership, connect_project};
+use crate::context::OpenedProject;
+use crate::{Failure, hints};
+
+/// The difference of clocks that is named.
+const NAMED_SKEW_MILLIS: u64 = 5000;
+
+/// The state of a fleet.
+#[derive(Debug, Serialize)]
+pub struct FleetReport {
+    pub address: String,
+    /// This machine.
+    pub machine: String,
+    /// None if the service cannot be reached: then the rest is of this copy.
+    pub service: Option<ServiceReport>,
+    pub outage: Option<String>,
+    /// The last event of this copy.
+    pub position: u64,
+    /// The messages that this copy has not read.
+    pub lag: Option<u64>,
+    pub machines: Vec<MachineReport>,
+    pub findings: Vec<FleetFinding>,
+}
+
+/// A machine of the fleet that works, or that holds a session.
+#[derive(Debug, Clone, Serialize)]
+pub struct MachineReport {
+    pub machine: String,
+    pub is_this: bool,
+    /// Its processes that work on tasks now.
+    pub owners: usize,
+    /// The sessions that its processes hold.
+    pub sessions: Vec<String>,
+    /// The age of its newest heartbeat, in milliseconds.
+    pub silent_millis: Option<u64>,
+    pub version: Option<String>,
+    pub config: Option<String>,
+    /// The last event of its copy, as it said last.
+    pub position: Option<u64>,
+}
+
+/// Something that a person should know or change.
+#[derive(Debug, Clone, Serialize)]
+pub struct FleetFinding {
+    pub text: String,
+    pub is_problem: bool,
+}
+
+/// Returns the digest that tells configurations apart.
+pub fn config_digest(config: &Config) -> String {
+    Digest::of_bytes(config.text().to_string().as_bytes()).to_string()[..12].to_owned()
+}
+
+/// Asks the service and the copy, and folds what is new.
+pub fn build_fleet_report(opened: &OpenedProject) -> Result<FleetReport, Failure> {
+    let Some((membership, mut service)) = connect_project(&opened.project)? else { return Err(no_fleet_failure()) };
+    let mut findings = Vec::new();
+    let caught_up = opened.store.catch_up();
+    let mut outage = caught_up.as_ref().err().map(ToString::to_string);
+    let found = service.inspect_service();
+    let heartbeats = match (&found, &outage) {
+        (Ok(_), _) => service.list_heartbeats().map_err(|error| service_failure(&error))?,
+        (Err(error), None) => {
+            outage = Some(error.to_string());
+            Vec::new()
+        }
+        (Err(_), Some(_)) => Vec::new(),
+    };
+    if let Err(error) = &caught_up {
+        let hint = hints::fleet_store_hint(error).map(|hint| format!("; {hint}")).unwrap_or_default();
+        findings.push(FleetFinding { text: format!("{error}{hint}"), is_problem: true });
+    }
+    let report = found.ok();
+    if let Some(report) = &report {
+        for weakness in &report.weaknesses {
+            findings.push(FleetFinding { text: weakness.clone(), is_problem: !membership.accepts_loss });
+        }
+        if report.clock_skew_millis.unsigned_abs() > NAMED_SKEW_MILLIS {
+            let seconds = report.clock_skew_millis / 1000;
+            let text = format!("the clock of this machine differs from the clock of the service by {seconds} s");
+            findings.push(FleetFinding { text, is_problem: true });
+        }
+    }
+    let own_config = Config::load(&opened.project.root).ok().map(|config| config_digest(&config));
+    for (heartbeat, _) in &heartbeats {
+        if own_config.as_ref().is_some_and(|own| *own != heartbeat.config) {
+            let text = format!("{} works with another configuration", machine_name(&heartbeat.machine));
+            findings.push(FleetFinding { text, is_problem: false });
+        }
+        if heartbeat.version != env!("CARGO_PKG_VERSION") {
+            let text = format!("{} runs Windlass {}", machine_name(&heartbeat.machine), heartbeat.version);
+            findings.push(FleetFinding { text, is_problem: false });
+        }
+    }
+    findings.dedup_by(|one, other| one.text == other.text);
+    let cursor = opened.store.replica_cursor().map_err(hints::store_failure)?;
+    let last = report.as_ref().and_then(|report| report.log.as_ref()).map(|log| log.last_sequence);
+    Ok(FleetReport {
+        address: membership.address.clone(),
+        machine: membership.machine(&opened.project).to_string(),
+        service: report,
+        outage,
+        position: opened.store.head().map_err(hints::store_failure)?.0,
+        lag: last.zip(cursor).map(|(last, cursor)| last.saturating_sub(cursor)),
+        machines: list_machines(opened, &membership, &heartbeats)?,
+        findings,
+    })
+}
+
+fn machine_name(machine: &str) -> String {
+    machine.parse::<MachineTag>().map_or_else(|_| machine.to_owned(), |tag| tag.name().to_owned())
+}
+
+/// Returns this machine, the machines with a heartbeat, and those that hold an unfinished session.
+fn list_machines(
+    opened: &OpenedProject,
+    membership: &FleetMembership,
+    heartbeats: &[(OwnerHeartbeat, Duration)],
+) -> Result<Vec<MachineReport>, Failure> {
+    let own = membership.machine(&opened.project).to_string();
+    let mut machines = BTreeMap::new();
+    add_machine(&mut machines, &own, &own);
+    for (heartbeat, age) in heartbeats {
+        let machine = add_machine(&mut machines, &heartbeat.machine, &own);
+        let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        machine.owners += 1;
+        if machine.silent_millis.is_none_or(|newest| age <= newest) {
+            machine.silent_millis = Some(age);
+            machine.version = Some(heartbeat.version.clone());
+            machine.config = Some(heartbeat.config.clone());
+            machine.position = Some(heartbeat.position);
+        }
+    }
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    for session in snapshot.open_sessions().map_err(hints::store_failure)? {
+        if let Some(tag) = MachineTag::find_in_owner_name(session.owner.as_str()) {
+            add_machine(&mut machines, &tag.to_string(), &own).sessions.push(session.name.to_string());
+        }
+    }
+    Ok(machines.into_values().collect())
+}
+
+fn add_machine<'m>(
+    machines: &'m mut BTreeMap<String, MachineReport>,
+    name: &str,
+    own: &str,
+) -> &'m mut MachineReport {
+    machines.entry(name.to_owned()).or_insert_with(|| MachineReport {
+        machine: name.to_owned(),
+        is_this: name == own,
+        owners: 0,
+        sessions: Vec::new(),
+        silent_millis: None,
+        version: None,
+        config: None,
+        position: None,
+    })
+}

@@ -1,0 +1,198 @@
+//! A thread of a long-lived process that follows the fleet's log: it folds new messages into this machine's copy, so that the
+//! rest of the process sees them as commits of another process; and it sends the heartbeats of this process's owners.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use windlass_fleet::{FleetService, OwnerHeartbeat, PublishedEvent};
+use windlass_store::{EventFilter, Lifetime, SqliteStore, Store};
+use windlass_engine::{Seq, encode_event};
+
+use super::heartbeats::service_failure;
+use super::{FleetMembership, connect_project};
+use crate::context::OpenedProject;
+use crate::project::Project;
+use crate::{Failure, FailureCode, FrontEnd, Notice, hints, store_records};
+
+/// The longest wait for messages, after which the thread looks whether it has to end.
+const FOLLOW_SLICE: Duration = Duration::from_millis(500);
+/// The wait after a failed call.
+const RETRY_WAIT: Duration = Duration::from_secs(1);
+/// How far the clock of a machine may differ from the clock of the service before it is named, and before it takes no tasks.
+const NAMED_SKEW: Duration = Duration::from_secs(5);
+const REFUSED_SKEW: Duration = Duration::from_secs(60);
+/// The most events that are published at once.
+const MAX_PUBLISHED_EVENTS: usize = 256;
+
+/// How a process follows the log.
+#[derive(Debug, Clone, Default)]
+pub struct FollowSettings {
+    /// The owners whose heartbeats it sends.
+    pub owners: Vec<String>,
+    /// The time between two heartbeats.
+    pub interval: Duration,
+    /// How long the service keeps a heartbeat.
+    pub lifetime: Duration,
+    /// The digest of the configuration that the owners work with.
+    pub config: String,
+    /// Whether accepted events are published for other programs.
+    pub publishes: bool,
+}
+
+/// The running thread. Dropping it ends the thread with its next look.
+#[derive(Debug)]
+pub struct FleetFollower {
+    is_stopped: Arc<AtomicBool>,
+}
+
+impl Drop for FleetFollower {
+    fn drop(&mut self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+impl FleetFollower {
+    /// Starts to follow the log, once the service has the first heartbeats. None if the project is in no fleet.
+    pub fn start(opened: &OpenedProject, settings: FollowSettings) -> Result<Option<Self>, Failure> {
+        if !opened.store.has_log() {
+            return Ok(None);
+        }
+        let Some((membership, mut service)) = connect_project(&opened.project)? else { return Ok(None) };
+        if !settings.owners.is_empty() {
+            check_clock(service.as_mut(), &*opened.front_end)?;
+        }
+        let store = store_records::open_store(&opened.project, Lifetime::Service, opened.trust)?;
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let mut work = FollowWork {
+            project: opened.project.clone(),
+            membership,
+            settings,
+            service,
+            front_end: opened.front_end.clone(),
+            is_stopped: is_stopped.clone(),
+            is_away: false,
+        };
+        let head = store.head().map_err(hints::store_failure)?;
+        work.send_heartbeats(head).map_err(|error| service_failure(&error))?;
+        let thread = thread::Builder::new().name("fleet-follower".to_owned()).spawn(move || work.follow(store));
+        thread.map_err(|error| {
+            Failure::new(FailureCode::System, "cannot start to follow the fleet's log").with_cause(error)
+        })?;
+        Ok(Some(Self { is_stopped }))
+    }
+}
+
+/// Warns of a clock that differs from the clock of the service, and refuses work with one that differs too much.
+fn check_clock(service: &mut dyn FleetService, front_end: &dyn FrontEnd) -> Result<(), Failure> {
+    let report = service.inspect_service().map_err(|error| service_failure(&error))?;
+    let skew = Duration::from_millis(report.clock_skew_millis.unsigned_abs());
+    let direction = if report.clock_skew_millis > 0 { "ahead of" } else { "behind" };
+    let text = format!("the clock of this machine is {} s {direction} the clock of {}", skew.as_secs(), report.name);
+    if skew > REFUSED_SKEW {
+        return Err(Failure::new(FailureCode::Fleet, "cannot work on tasks with a wrong clock")
+            .with_cause(text)
+            .with_hint("set the clock, for example with NTP"));
+    }
+    if skew > NAMED_SKEW {
+        front_end.show_notice(Notice::Warning(&text));
+    }
+    Ok(())
+}
+
+struct FollowWork {
+    project: Project,
+    membership: FleetMembership,
+    settings: FollowSettings,
+    service: Box<dyn FleetService>,
+    front_end: Arc<dyn FrontEnd>,
+    is_stopped: Arc<AtomicBool>,
+    /// Whether the log was away at the last call.
+    is_away: bool,
+}
+
+impl FollowWork {
+    fn follow(&mut self, mut store: SqliteStore) {
+        let stopped = self.is_stopped.clone();
+        store.set_outage_policy(move |_| false);
+        let mut next_beat = Instant::now() + self.settings.interval;
+        while !self.is_stopped.load(Ordering::Relaxed) {
+            let head = store.head().unwrap_or(Seq::START);
+            if !self.settings.owners.is_empty() && Instant::now() >= next_beat {
+                let sent = self.send_heartbeats(head);
+                self.note_outage(sent.err().map(|error| error.to_string()));
+                next_beat = Instant::now() + self.settings.interval;
+            }
+            if self.settings.publishes {
+                let published = self.publish_events(&store);
+                self.note_outage(published.err().map(|failure| failure.message));
+            }
+            let left = next_beat.saturating_duration_since(Instant::now());
+            let patience = if self.settings.owners.is_empty() { FOLLOW_SLICE } else { FOLLOW_SLICE.min(left) };
+            let followed = store.wait_for_events(head, patience);
+            let is_away = followed.is_err();
+            self.note_outage(followed.err().map(|error| error.to_string()));
+            if is_away && !stopped.load(Ordering::Relaxed) {
+                thread::sleep(RETRY_WAIT.min(left.max(FOLLOW_SLICE)));
+            }
+        }
+        let machine = self.membership.machine(&self.project).to_string();
+        for owner in &self.settings.owners {
+            // The service forgets it after a while.
+            let _ = self.service.remove_heartbeat(&machine, owner);
+        }
+    }
+
+    fn send_heartbeats(&mut self, head: Seq) -> Result<(), windlass_store::SequencerError> {
+        let machine = self.membership.machine(&self.project).to_string();
+        for owner in &self.settings.owners {
+            let heartbeat = OwnerHeartbeat {
+                machine: machine.clone(),
+                owner: owner.clone(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                config: self.settings.config.clone(),
+                position: head.0,
+            };
+            self.service.record_heartbeat(&heartbeat, self.settings.lifetime)?;
+        }
+        Ok(())
+    }
+
+    /// Publishes the events that follow the last published one.
+    fn publish_events(&mut self, store: &SqliteStore) -> Result<(), Failure> {
+        let head = store.head().map_err(hints::store_failure)?;
+        let last = self.service.last_published_event().map_err(|error| service_failure(&error))?;
+        if last >= head.0 {
+            return Ok(());
+        }
+        let events = store
+            .read_events(&EventFilter::default(), Seq(last), MAX_PUBLISHED_EVENTS)
+            .map_err(hints::store_failure)?;
+        let events: Vec<PublishedEvent> = events
+            .iter()
+            .map(|record| PublishedEvent {
+                position: record.seq.0,
+                session: record.envelope.session.as_ref().map(ToString::to_string),
+                event_type: record.kind().name().to_owned(),
+                body: encode_event(&record.envelope),
+            })
+            .collect();
+        self.service.publish_events(&events).map_err(|error| service_failure(&error))
+    }
+
+    /// Notes once that the log is away, and once that it is back.
+    fn note_outage(&mut self, error: Option<String>) {
+        match error {
+            Some(why) if !self.is_away => {
+                self.front_end.show_notice(Notice::Warning(&format!("{why}; the work goes on, and waits to be recorded")));
+                self.is_away = true;
+            }
+            None if self.is_away => {
+                self.front_end.show_notice(Notice::Note("the log of the fleet is back"));
+                self.is_away = false;
+            }
+            _ => {}
+        }
+    }
+}
