@@ -16,7 +16,7 @@ use windlass_store::{
 
 use support::{
     TempStore, command_origin, commit_command, create_task, engine_rules, fill_store, next_nonce, read_chain, read_log,
-    start_session,
+    rename_task, start_session,
 };
 
 /// Opens a store as a copy of a log.
@@ -313,4 +313,43 @@ fn failure_after_lost_acknowledgement_says_that_outcome_is_unknown() {
     store.attach_log(Box::new(log), "mill".to_owned());
     store.catch_up().unwrap();
     assert_eq!(read_log(&store).len(), 2);
+}
+
+/// A service on which another machine publishes before each read.
+struct BusySequencer {
+    log: MemorySequencer,
+    other: SqliteStore,
+    reads: u32,
+}
+
+impl Sequencer for BusySequencer {
+    fn publish(&mut self, body: &[u8]) -> Result<u64, SequencerError> {
+        self.log.publish(body)
+    }
+
+    fn read_after(&mut self, sequence: u64, most: usize) -> Result<Vec<SequencedMessage>, SequencerError> {
+        self.reads += 1;
+        assert!(self.reads < 30, "the copy reads without an end");
+        commit_command(&mut self.other, &rename_task(2, &format!("read {}", self.reads)));
+        self.log.read_after(sequence, most)
+    }
+
+    fn wait_after(&mut self, sequence: u64, patience: Duration) -> Result<(), SequencerError> {
+        self.log.wait_after(sequence, patience)
+    }
+}
+
+#[test]
+fn copy_commits_although_another_machine_publishes_before_each_read() {
+    let (place, other_place) = (TempStore::new(), TempStore::new());
+    let log = MemorySequencer::default();
+    let mut other = join_log(&other_place, &log);
+    for goal in ["of the copy", "of the other machine"] {
+        commit_command(&mut other, &create_task(goal));
+    }
+    let mut store = place.create();
+    store.join_log().unwrap();
+    store.attach_log(Box::new(BusySequencer { log, other, reads: 0 }), "mill".to_owned());
+    commit_command(&mut store, &rename_task(1, "renamed"));
+    assert_eq!(store.find_wrong_scopes().unwrap(), [""; 0]);
 }

@@ -24,8 +24,8 @@ use crate::{AppendOutcome, StoreCommit, StoreError};
 
 /// The most messages that are read and folded at once.
 const MAX_FOLDED_MESSAGES: usize = 256;
-/// The length from which a message may be the only one in an answer of the service.
-const LONG_MESSAGE_BYTES: usize = 64 * 1024;
+/// The length up to which an answer of the service has all messages. A longer one may end early.
+const LONG_ANSWER_BYTES: usize = 64 * 1024;
 /// How long a command waits for a log that cannot be reached.
 const OUTAGE_PATIENCE: Duration = Duration::from_secs(30);
 /// The shortest and the longest wait between two attempts to reach the log.
@@ -48,6 +48,20 @@ pub(super) struct LogConnection {
 
 /// Decides whether a call goes on waiting for a log that was away for this long.
 pub(super) type OutagePolicy = Box<dyn FnMut(Duration) -> bool + Send>;
+
+/// Messages that were read.
+struct LogAnswer {
+    messages: Vec<SequencedMessage>,
+    /// Whether the log had no more of them.
+    is_whole: bool,
+}
+
+impl LogAnswer {
+    fn new(messages: Vec<SequencedMessage>, most: usize) -> Self {
+        let length: usize = messages.iter().map(|message| message.body.len()).sum();
+        Self { is_whole: messages.len() < most && length <= LONG_ANSWER_BYTES, messages }
+    }
+}
 
 /// The judgement of a message.
 enum MessageJudgement {
@@ -104,13 +118,15 @@ impl SqliteStore {
             return Ok(count);
         }
         loop {
-            let messages = self.read_messages(MAX_FOLDED_MESSAGES)?;
-            if messages.is_empty() {
+            let answer = self.read_messages(MAX_FOLDED_MESSAGES)?;
+            let Some(last) = answer.messages.last() else { return Ok(count) };
+            count += answer.messages.len() as u64;
+            self.fold_messages(&answer.messages)?;
+            show_progress(self.head()?, last.sequence);
+            // Others may publish faster than messages are read.
+            if answer.is_whole {
                 return Ok(count);
             }
-            count += messages.len() as u64;
-            self.fold_messages(&messages)?;
-            show_progress(self.head()?, messages.last().map_or(0, |last| last.sequence));
         }
     }
 
@@ -226,8 +242,7 @@ impl SqliteStore {
             }
             let waited = caught_up.and_then(|()| {
                 let (cursor, patience) = (self.replica_cursor()?.unwrap_or(0), left.min(FOLD_POLL_INTERVAL));
-                self.with_sequencer(|sequencer| sequencer.wait_after(cursor, patience))
-                    .map_err(StoreError::Unreachable)
+                self.with_sequencer(|sequencer| sequencer.wait_after(cursor, patience)).map_err(StoreError::Unreachable)
             });
             match waited {
                 // While the log is away, another process may still fold what it has read.
@@ -249,38 +264,38 @@ impl SqliteStore {
 
     /// Reads the messages that follow in the log. The last folded one has to be where it was: otherwise the service has lost
     /// messages, or another log is behind it.
-    fn read_messages(&self, most: usize) -> Result<Vec<SequencedMessage>, StoreError> {
+    fn read_messages(&self, most: usize) -> Result<LogAnswer, StoreError> {
         let cursor = self.copy_cursor()?;
         let read = |after, most| {
             self.with_sequencer(|sequencer| sequencer.read_after(after, most)).map_err(StoreError::Unreachable)
         };
         if cursor.sequence == 0 {
-            return read(0, most);
+            return Ok(LogAnswer::new(read(0, most)?, most));
         }
-        let mut messages = read(cursor.before, most + 1)?.into_iter();
+        let mut answer = LogAnswer::new(read(cursor.before, most + 1)?, most + 1);
         for _ in 0..MAX_LAG_READS {
-            if messages.len() > 0 {
+            if !answer.messages.is_empty() {
                 break;
             }
             std::thread::sleep(LAG_POLL_INTERVAL);
-            messages = read(cursor.before, most + 1)?.into_iter();
+            answer = LogAnswer::new(read(cursor.before, most + 1)?, most + 1);
         }
         let is_known =
             |last: &SequencedMessage| last.sequence == cursor.sequence && Digest::of_bytes(&last.body) == cursor.digest;
-        let Some(last) = messages.next().filter(is_known) else {
+        if !answer.messages.first().is_some_and(is_known) {
             return Err(StoreError::Forked { path: self.path.clone(), after: self.head()? });
-        };
-        // The service may end an answer after a long message.
-        if messages.len() == 0 && last.body.len() > LONG_MESSAGE_BYTES {
-            return read(cursor.sequence, most);
         }
-        Ok(messages.collect())
+        answer.messages.remove(0);
+        if answer.messages.is_empty() && !answer.is_whole {
+            answer = LogAnswer::new(read(cursor.sequence, most)?, most);
+        }
+        Ok(answer)
     }
 
     fn fold_up_to(&self, sequence: u64) -> Result<(), StoreError> {
         let mut lag_reads = 0;
         while self.replica_cursor()?.is_some_and(|cursor| cursor < sequence) {
-            let messages = self.read_messages(MAX_FOLDED_MESSAGES)?;
+            let messages = self.read_messages(MAX_FOLDED_MESSAGES)?.messages;
             self.fold_messages(&messages)?;
             if messages.is_empty() {
                 lag_reads += 1;
