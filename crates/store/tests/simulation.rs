@@ -19,7 +19,9 @@ use windlass_store::{
     AppendOutcome, ExecuteError, LogMessage, SequencedMessage, Sequencer, SequencerError, SqliteStore, Store,
     StoreCommit, StoreError, failpoint,
 };
-use windlass_testkit::{HistoryStep, SeededRandom, gate_histories, gate_rules, histories, invariants, test_rules};
+use windlass_testkit::{
+    HistoryStep, SeededRandom, StepAction, gate_histories, gate_rules, histories, invariants, test_rules,
+};
 
 use support::outcomes::{CommandOutcome, check_outcomes, check_same_copies};
 use support::{TempStore, read_log, test_time};
@@ -78,21 +80,20 @@ fn planted_faults_are_detected() {
     }
 }
 
-const TROUBLES: [&str; 14] = [
+const TROUBLES: [&str; 13] = [
     "acknowledged",
     "acknowledgement lost",
     "conflict",
     "died after publish",
     "died before publish",
-    "known by the service",
     "late",
     "message lost",
     "network cut",
-    "not read yet",
     "outcome unknown",
     "overtaken",
     "refused",
     "repeated",
+    "server behind",
 ];
 
 /// A fault that the checks have to detect.
@@ -164,7 +165,12 @@ impl FleetSimulation {
             random,
             rules,
             now: test_time(),
-            steps: steps.into_iter().rev().collect(),
+            // An answer is about the last event, which is seldom a call where several processes write.
+            steps: steps
+                .into_iter()
+                .rev()
+                .filter(|step| !matches!(step.action, StepAction::AnswerCall { .. }))
+                .collect(),
             messages: Vec::new(),
             late: Vec::new(),
             machines: machines.collect(),
@@ -206,7 +212,7 @@ impl FleetSimulation {
     fn change_network(&mut self) {
         let machine = self.random.next_index(MACHINE_COUNT);
         if self.machines[machine].is_cut {
-            self.machines[machine].is_cut = !self.random.is_one_in(6);
+            self.machines[machine].is_cut = !self.random.is_one_in(3);
         } else if self.happens(15, "network cut") {
             self.machines[machine].is_cut = true;
         }
@@ -270,11 +276,11 @@ impl FleetSimulation {
             return Err(SequencerError::Unreachable { source: "the network is cut".into() });
         }
         self.deliver_late_messages();
-        if self.happens(10, "not read yet") {
-            return Ok(Vec::new());
-        }
-        let most = if self.random.is_one_in(3) { most.min(2) } else { most };
         let mut messages = self.messages.clone();
+        if self.happens(8, "server behind") {
+            let lacked = self.random.next_index(4);
+            messages.truncate(messages.len().saturating_sub(lacked));
+        }
         if machine == 0 {
             self.plant_fault(&mut messages);
         }
