@@ -113,7 +113,7 @@ fn start_workers(machine: &TestWorld) -> Child {
 /// Returns the machines that have claimed tasks.
 fn claiming_machines(machine: &TestWorld) -> BTreeSet<String> {
     let claims = machine.json_lines(&["events", "--type", "task_claimed"]);
-    let owner = |claim: &Value| claim["payload"]["owner"].as_str().unwrap().to_owned();
+    let owner = |claim: &Value| claim["data"]["owner"].as_str().unwrap().to_owned();
     claims.iter().map(|claim| owner(claim).rsplit('-').nth(1).unwrap().to_owned()).collect()
 }
 
@@ -197,7 +197,33 @@ fn commands_about_missing_fleets_say_what_to_do() {
         world.expect_failure(&["fleet", "join", "nats://127.0.0.1:1/pump"]),
         world.expect_failure(&["fleet", "join", "nats://example.org/pump"]),
     ];
-    insta::assert_snapshot!(failures.join("\n\n"), @"");
+    insta::assert_snapshot!(failures.join("\n\n"), @r"
+    error: this project is in no fleet
+    hint: `windlass fleet create URL` makes one, `windlass fleet join URL` joins one
+    [1 fleet]
+
+    error: this project is in no fleet
+    hint: `windlass fleet create URL` makes one, `windlass fleet join URL` joins one
+    [1 fleet]
+
+    error: this project is in no fleet
+    hint: `windlass fleet create URL` makes one, `windlass fleet join URL` joins one
+    [1 fleet]
+
+    error: `localhost` is no address of a fleet: it has to begin with `nats://`, `tls://` or `postgres://`
+    hint: for example `nats://127.0.0.1:4222/shop`: the server, and the name of the project there
+    [64 usage]
+
+    error: cannot reach the log of the fleet
+    caused by: IO error: Connection refused (os error 111)
+    hint: check that the servers run and that this machine can reach them
+    [1 fleet]
+
+    error: cannot use the log of the fleet
+    caused by: `nats://` is not encrypted and serves this machine only; write `tls://`
+    hint: check the address, the credentials and the version of the servers
+    [1 fleet]
+    ");
 }
 
 #[test]
@@ -208,7 +234,10 @@ fn unreachable_log_leaves_reads_and_names_their_time() {
     let machine = &fleet.machines[0];
     let listed = machine.run(&["task", "list"]);
     assert_eq!((listed.code, listed.stdout.as_str()), (0, "T1  ready  P2  One\n"), "{listed}");
-    insta::assert_snapshot!(listed.to_string(), @"");
+    insta::assert_snapshot!(listed.to_string(), @r"
+    T1  ready  P2  One
+    warning: the log of the fleet cannot be reached: this is the copy of this machine, as of <time>
+    ");
     let report = machine.json(&["fleet", "status"]);
     assert_eq!((&report["service"], &report["position"]), (&Value::Null, &json!(2)));
     let doctor = machine.run(&["fleet", "doctor"]);

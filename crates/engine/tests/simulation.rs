@@ -15,6 +15,7 @@ use windlass_engine::{
     NextAction, OwnerName, Promise, Refusal, SessionName, SessionTerms, StateView as _, TaskId, TaskState, Timestamp,
     TurnAnswer, WorkSource, WorkspaceMode, decide,
 };
+use windlass_testkit::SeededRandom;
 use windlass_testkit::invariants::{self, StateRows};
 
 const TASK_COUNT: u64 = 12;
@@ -68,19 +69,6 @@ fn planted_faults_are_detected() {
         });
         let (seed, said) = said.unwrap_or_else(|| panic!("{planted:?} was not noticed"));
         assert!(said.contains(expected) && said.contains(&format!("seed {seed}: ")), "{planted:?}: {said}");
-    }
-}
-
-/// A seeded random number generator (splitmix64).
-struct SeededRandom(u64);
-
-impl SeededRandom {
-    fn next_below(&mut self, many: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % many
     }
 }
 
@@ -147,7 +135,7 @@ impl WorkerSimulation {
         let mut world = Self {
             seed,
             planted,
-            chance: SeededRandom(seed),
+            chance: SeededRandom::new(seed),
             memory: MemoryView::default(),
             log: Vec::new(),
             now: 1_768_644_000_000,

@@ -1,5 +1,5 @@
-//! The branch of a task on the remote that all machines of a fleet share: pushed after each turn, so that another machine can go
-//! on with the work, and taken from there before the work.
+//! The branch of a task on the remote that all machines of a fleet share: pushed before the end of each turn is recorded, so that
+//! another machine can go on with the work, and taken from there before the work.
 
 use windlass_engine::{Session, Workspace};
 use windlass_vcs::git::{BranchName, Error, GitClient, GitCommitId, RemoteBranch};

@@ -57,9 +57,9 @@ impl Runner<'_> {
         let request = self.prompt_request(session, turn)?;
         let source = PromptSource::Turn { session, turn };
         let outcome = self.effects.prompt_agent(&mut *self.driver, &request, &mut budget, source)?;
-        self.report_outcome(session, turn, budget.time, outcome)?;
+        // A turn that has ended is on the remote, whatever happens to this machine.
         self.share_work(session);
-        Ok(())
+        self.report_outcome(session, turn, budget.time, outcome)
     }
 
     /// Builds the request of a turn, without its text.

@@ -19,6 +19,8 @@
 
 mod error;
 pub mod failpoint;
+#[cfg(any(test, fuzzing))]
+pub mod laws;
 mod memory;
 mod sequencer;
 mod sqlite;

@@ -4,10 +4,20 @@
 
 mod support;
 
-use windlass_engine::Seq;
-use windlass_store::{ExecuteError, MemorySequencer, Sequencer, SequencerFault, SqliteStore, Store, StoreError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use support::{TempStore, command_origin, commit_command, create_task, engine_rules, fill_store, next_nonce, read_log};
+use windlass_engine::Seq;
+use windlass_store::{
+    ExecuteError, MemorySequencer, SequencedMessage, Sequencer, SequencerError, SequencerFault, SqliteStore, Store,
+    StoreError,
+};
+
+use support::{
+    TempStore, command_origin, commit_command, create_task, engine_rules, fill_store, next_nonce, read_chain, read_log,
+    rename_task, start_session,
+};
 
 /// Opens a store as a copy of a log.
 fn join_log(place: &TempStore, log: &MemorySequencer) -> SqliteStore {
@@ -16,14 +26,6 @@ fn join_log(place: &TempStore, log: &MemorySequencer) -> SqliteStore {
     store.attach_log(Box::new(log.clone()), "mill".to_owned());
     store.catch_up().unwrap();
     store
-}
-
-/// Returns the digests and the links of the chain.
-fn read_chain(place: &TempStore) -> Vec<(i64, Vec<u8>, Vec<u8>)> {
-    let connection = place.open_connection();
-    let mut query = connection.prepare("SELECT seq, digest, chain FROM events ORDER BY seq").unwrap();
-    let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
-    rows.map(Result::unwrap).collect()
 }
 
 fn try_task(store: &mut SqliteStore, goal: &str) -> Result<Vec<windlass_engine::EventRecord>, ExecuteError> {
@@ -123,6 +125,22 @@ fn message_that_reads_nothing_counts_once_although_repeated() {
     let upload = log.list_bodies().remove(0);
     Sequencer::publish(&mut log, &upload).unwrap();
     assert_eq!(read_log(&join_log(&second_place, &log)), read_log(&first));
+}
+
+/// The id of an effect has the position of the event that enqueues it.
+#[test]
+fn effect_of_overtaken_commit_has_version_at_its_final_position() {
+    let (first_place, second_place) = (TempStore::new(), TempStore::new());
+    let log = MemorySequencer::default();
+    let mut first = join_log(&first_place, &log);
+    let mut second = join_log(&second_place, &log);
+    let overtaken_log = log.with_faults(move || {
+        commit_command(&mut second, &create_task("overtakes"));
+        None
+    });
+    first.attach_log(Box::new(overtaken_log), "mill".to_owned());
+    commit_command(&mut first, &start_session(None));
+    assert_eq!(first.find_wrong_scopes().unwrap(), [""; 0]);
 }
 
 #[test]
@@ -228,4 +246,110 @@ fn message_of_writer_with_another_log_is_dead() {
     assert_eq!(store.catch_up().unwrap(), 2);
     assert_eq!(read_chain(&places[0]), before);
     commit_command(&mut store, &create_task("five"));
+}
+
+/// A service of several servers. One of them answers some reads, and does not have the last message yet.
+struct LaggingSequencer {
+    log: MemorySequencer,
+    /// How many reads the server that is behind answers.
+    late_reads: Arc<AtomicU32>,
+}
+
+impl Sequencer for LaggingSequencer {
+    fn publish(&mut self, body: &[u8]) -> Result<u64, SequencerError> {
+        self.log.publish(body)
+    }
+
+    fn read_after(&mut self, sequence: u64, most: usize) -> Result<Vec<SequencedMessage>, SequencerError> {
+        let mut messages = self.log.read_after(sequence, most)?;
+        let is_late = self.late_reads.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if is_late.is_ok() {
+            messages.pop();
+        }
+        Ok(messages)
+    }
+
+    fn wait_after(&mut self, sequence: u64, patience: Duration) -> Result<(), SequencerError> {
+        self.log.wait_after(sequence, patience)
+    }
+}
+
+#[test]
+fn server_that_lacks_last_message_for_moment_is_no_fork() {
+    let place = TempStore::new();
+    let late_reads = Arc::new(AtomicU32::new(0));
+    let mut store = place.create();
+    store.join_log().unwrap();
+    let sequencer = LaggingSequencer { log: MemorySequencer::default(), late_reads: Arc::clone(&late_reads) };
+    store.attach_log(Box::new(sequencer), "mill".to_owned());
+    for number in 0..3 {
+        commit_command(&mut store, &create_task(&format!("task {number}")));
+        late_reads.store(2, Ordering::Relaxed);
+    }
+    store.catch_up().unwrap();
+    assert_eq!(read_log(&store).len(), 6);
+}
+
+#[test]
+fn failure_after_lost_acknowledgement_says_that_outcome_is_unknown() {
+    let place = TempStore::new();
+    let log = MemorySequencer::default();
+    let mut store = join_log(&place, &log);
+    let mut faults = [SequencerFault::LostAcknowledgement, SequencerFault::Unreachable].into_iter();
+    let faulty_log = log.with_faults(move || faults.next());
+    // The acknowledgement is lost, and the service goes away before the copy reads the message.
+    let reads = Arc::new(AtomicU32::new(0));
+    store.attach_log(Box::new(LaggingSequencer { log: faulty_log, late_reads: Arc::clone(&reads) }), "mill".to_owned());
+    let mut attempts = 0;
+    store.set_outage_policy(move |_| {
+        attempts += 1;
+        reads.store(1, Ordering::Relaxed);
+        attempts == 1
+    });
+    let failure = try_task(&mut store, "one").unwrap_err();
+    let is_unknown =
+        matches!(failure, ExecuteError::Store(StoreError::Unreachable(SequencerError::OutcomeUnknown { .. })));
+    assert!(is_unknown, "{failure}");
+    store.attach_log(Box::new(log), "mill".to_owned());
+    store.catch_up().unwrap();
+    assert_eq!(read_log(&store).len(), 2);
+}
+
+/// A service on which another machine publishes before each read.
+struct BusySequencer {
+    log: MemorySequencer,
+    other: SqliteStore,
+    reads: u32,
+}
+
+impl Sequencer for BusySequencer {
+    fn publish(&mut self, body: &[u8]) -> Result<u64, SequencerError> {
+        self.log.publish(body)
+    }
+
+    fn read_after(&mut self, sequence: u64, most: usize) -> Result<Vec<SequencedMessage>, SequencerError> {
+        self.reads += 1;
+        assert!(self.reads < 30, "the copy reads without an end");
+        commit_command(&mut self.other, &rename_task(2, &format!("read {}", self.reads)));
+        self.log.read_after(sequence, most)
+    }
+
+    fn wait_after(&mut self, sequence: u64, patience: Duration) -> Result<(), SequencerError> {
+        self.log.wait_after(sequence, patience)
+    }
+}
+
+#[test]
+fn copy_commits_although_another_machine_publishes_before_each_read() {
+    let (place, other_place) = (TempStore::new(), TempStore::new());
+    let log = MemorySequencer::default();
+    let mut other = join_log(&other_place, &log);
+    for goal in ["of the copy", "of the other machine"] {
+        commit_command(&mut other, &create_task(goal));
+    }
+    let mut store = place.create();
+    store.join_log().unwrap();
+    store.attach_log(Box::new(BusySequencer { log, other, reads: 0 }), "mill".to_owned());
+    commit_command(&mut store, &rename_task(1, "renamed"));
+    assert_eq!(store.find_wrong_scopes().unwrap(), [""; 0]);
 }

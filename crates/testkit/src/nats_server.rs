@@ -42,6 +42,10 @@ impl NatsServer {
         Some(server)
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Returns the address of a project's log on this server.
     pub fn log_address(&self, project: &str) -> String {
         format!("nats://127.0.0.1:{}/{project}", self.port)

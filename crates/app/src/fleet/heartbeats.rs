@@ -25,7 +25,7 @@ pub fn silent_owners(
 pub fn service_failure(error: &SequencerError) -> Failure {
     let hint = match error {
         SequencerError::Unreachable { .. } => "check that the servers run and that this machine can reach them",
-        SequencerError::Refused { .. } => "`windlass fleet doctor` checks the servers and their settings",
+        SequencerError::Refused { .. } => "check the address, the credentials and the version of the servers",
         SequencerError::OutcomeUnknown { .. } => {
             "look before you try again: `windlass events` shows whether it was recorded"
         }

@@ -24,7 +24,8 @@ pub struct LogMessage {
     pub nonce: u128,
     /// The scopes that its decision read, with the versions that it saw.
     pub reads: BTreeMap<String, u64>,
-    /// The scopes that it changes, each with the index of the event that becomes its version. A scope without an index is gone.
+    /// The scopes that it changes, each with the index of the event that becomes its version. A scope without an index is gone. The name
+    /// of an effect that it enqueues has the index of an event in place of the position: `effect/+3.0`.
     pub moves: BTreeMap<String, Option<u32>>,
     /// The canonical bytes of its events.
     pub events: Vec<Vec<u8>>,

@@ -47,7 +47,8 @@ pub trait Sequencer: Send {
     /// Appends a message and returns its place. A repeated message is appended again, or not.
     fn publish(&mut self, body: &[u8]) -> Result<u64, SequencerError>;
 
-    /// Reads messages after a place in their order: at least one if there are any, at most `most`.
+    /// Reads messages after a place in their order, at most `most`. An answer with fewer has all that there are, unless it has more than
+    /// 64 KiB.
     fn read_after(&mut self, sequence: u64, most: usize) -> Result<Vec<SequencedMessage>, SequencerError>;
 
     /// Waits until a message follows a place, or until `patience` ends.

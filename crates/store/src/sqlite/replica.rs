@@ -5,8 +5,8 @@
 //! - Events, rows, versions of scopes and the cursor change in one transaction, so a process that finds the cursor ahead has
 //!   nothing to do.
 //! - A message is judged by its `reads` and the table of versions alone. Rows depend on the version of the program.
-//! - A read begins with the last folded message. If the log has another one there, the copy stops: the service has lost messages,
-//!   or another log is behind it. A message whose chain differs is dead: its writer has another log.
+//! - A read begins with the last folded message. If the log has another one there, or lacks it for longer than servers lag, the copy
+//!   stops: the service has lost messages, or another log is behind it. A message whose chain differs is dead: its writer has another log.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -24,13 +24,16 @@ use crate::{AppendOutcome, StoreCommit, StoreError};
 
 /// The most messages that are read and folded at once.
 const MAX_FOLDED_MESSAGES: usize = 256;
-/// The length from which a message may be the only one in an answer of the service.
-const LONG_MESSAGE_BYTES: usize = 64 * 1024;
+/// The length up to which an answer of the service has all messages. A longer one may end early.
+const LONG_ANSWER_BYTES: usize = 64 * 1024;
 /// How long a command waits for a log that cannot be reached.
 const OUTAGE_PATIENCE: Duration = Duration::from_secs(30);
 /// The shortest and the longest wait between two attempts to reach the log.
 const MIN_OUTAGE_WAIT: Duration = Duration::from_millis(5);
 const MAX_OUTAGE_WAIT: Duration = Duration::from_secs(1);
+/// How often a message is read again that a server may lack for a moment although another one has it.
+const MAX_LAG_READS: usize = 100;
+const LAG_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The longest wait for messages before the copy is looked at again: another process may have folded them.
 const FOLD_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -45,6 +48,20 @@ pub(super) struct LogConnection {
 
 /// Decides whether a call goes on waiting for a log that was away for this long.
 pub(super) type OutagePolicy = Box<dyn FnMut(Duration) -> bool + Send>;
+
+/// Messages that were read.
+struct LogAnswer {
+    messages: Vec<SequencedMessage>,
+    /// Whether the log had no more of them.
+    is_whole: bool,
+}
+
+impl LogAnswer {
+    fn new(messages: Vec<SequencedMessage>, most: usize) -> Self {
+        let length: usize = messages.iter().map(|message| message.body.len()).sum();
+        Self { is_whole: messages.len() < most && length <= LONG_ANSWER_BYTES, messages }
+    }
+}
 
 /// The judgement of a message.
 enum MessageJudgement {
@@ -101,13 +118,15 @@ impl SqliteStore {
             return Ok(count);
         }
         loop {
-            let messages = self.read_messages(MAX_FOLDED_MESSAGES)?;
-            if messages.is_empty() {
+            let answer = self.read_messages(MAX_FOLDED_MESSAGES)?;
+            let Some(last) = answer.messages.last() else { return Ok(count) };
+            count += answer.messages.len() as u64;
+            self.fold_messages(&answer.messages)?;
+            show_progress(self.head()?, last.sequence);
+            // Others may publish faster than messages are read.
+            if answer.is_whole {
                 return Ok(count);
             }
-            count += messages.len() as u64;
-            self.fold_messages(&messages)?;
-            show_progress(self.head()?, messages.last().map_or(0, |last| last.sequence));
         }
     }
 
@@ -147,12 +166,20 @@ impl SqliteStore {
 
     /// Publishes a commit, and folds the log up to it.
     pub(super) fn publish_commit(&self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
-        let is_repeated = Cell::new(false);
-        self.wait_out_outage(|| match (is_repeated.replace(true), self.try_publish(commit)?) {
-            // An earlier attempt of this call has reached the log.
-            (true, AppendOutcome::AlreadyApplied(positions)) => Ok(AppendOutcome::Durable(positions)),
-            (_, outcome) => Ok(outcome),
-        })
+        let (is_repeated, was_sent) = (Cell::new(false), Cell::new(false));
+        let outcome =
+            self.wait_out_outage(|| match (is_repeated.replace(true), self.try_publish(commit, &was_sent)?) {
+                // An earlier attempt of this call has reached the log.
+                (true, AppendOutcome::AlreadyApplied(positions)) => Ok(AppendOutcome::Durable(positions)),
+                (_, outcome) => Ok(outcome),
+            });
+        match outcome {
+            // The last attempt has not reached the log, but an earlier one may have.
+            Err(StoreError::Unreachable(
+                SequencerError::Unreachable { source } | SequencerError::Refused { source },
+            )) if was_sent.get() => Err(StoreError::Unreachable(SequencerError::OutcomeUnknown { source })),
+            outcome => outcome,
+        }
     }
 
     /// Repeats a call as long as the log cannot be reached. A message with an unknown outcome is published again: its nonce tells
@@ -176,7 +203,8 @@ impl SqliteStore {
         self.log.as_ref().is_some_and(|log| (log.borrow_mut().keeps_waiting)(away))
     }
 
-    fn try_publish(&self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
+    /// Publishes a commit once. Sets `was_sent` if its message may be in the log.
+    fn try_publish(&self, commit: &StoreCommit, was_sent: &Cell<bool>) -> Result<AppendOutcome, StoreError> {
         self.catch_up()?;
         let message = match self.prepare_message(commit)? {
             Ok(message) => message,
@@ -184,7 +212,11 @@ impl SqliteStore {
         };
         let cursor = self.replica_cursor()?.unwrap_or(0);
         let body = message.encode();
-        let sequence = self.with_sequencer(|sequencer| sequencer.publish(&body)).map_err(StoreError::Unreachable)?;
+        let published = self.with_sequencer(|sequencer| sequencer.publish(&body));
+        if matches!(published, Ok(_) | Err(SequencerError::OutcomeUnknown { .. })) {
+            was_sent.set(true);
+        }
+        let sequence = published.map_err(StoreError::Unreachable)?;
         if sequence == cursor + 1 && self.readers.get() == 0 {
             // Nothing came between, so the message need not be read back.
             self.fold_messages(&[SequencedMessage { sequence, body }])?;
@@ -232,31 +264,47 @@ impl SqliteStore {
 
     /// Reads the messages that follow in the log. The last folded one has to be where it was: otherwise the service has lost
     /// messages, or another log is behind it.
-    fn read_messages(&self, most: usize) -> Result<Vec<SequencedMessage>, StoreError> {
+    fn read_messages(&self, most: usize) -> Result<LogAnswer, StoreError> {
         let cursor = self.copy_cursor()?;
         let read = |after, most| {
             self.with_sequencer(|sequencer| sequencer.read_after(after, most)).map_err(StoreError::Unreachable)
         };
         if cursor.sequence == 0 {
-            return read(0, most);
+            return Ok(LogAnswer::new(read(0, most)?, most));
         }
-        let mut messages = read(cursor.before, most + 1)?.into_iter();
+        let mut answer = LogAnswer::new(read(cursor.before, most + 1)?, most + 1);
+        for _ in 0..MAX_LAG_READS {
+            if !answer.messages.is_empty() {
+                break;
+            }
+            std::thread::sleep(LAG_POLL_INTERVAL);
+            answer = LogAnswer::new(read(cursor.before, most + 1)?, most + 1);
+        }
         let is_known =
             |last: &SequencedMessage| last.sequence == cursor.sequence && Digest::of_bytes(&last.body) == cursor.digest;
-        let Some(last) = messages.next().filter(is_known) else {
+        if !answer.messages.first().is_some_and(is_known) {
             return Err(StoreError::Forked { path: self.path.clone(), after: self.head()? });
-        };
-        // The service may end an answer after a long message.
-        if messages.len() == 0 && last.body.len() > LONG_MESSAGE_BYTES {
-            return read(cursor.sequence, most);
         }
-        Ok(messages.collect())
+        answer.messages.remove(0);
+        if answer.messages.is_empty() && !answer.is_whole {
+            answer = LogAnswer::new(read(cursor.sequence, most)?, most);
+        }
+        Ok(answer)
     }
 
     fn fold_up_to(&self, sequence: u64) -> Result<(), StoreError> {
+        let mut lag_reads = 0;
         while self.replica_cursor()?.is_some_and(|cursor| cursor < sequence) {
-            let messages = self.read_messages(MAX_FOLDED_MESSAGES)?;
+            let messages = self.read_messages(MAX_FOLDED_MESSAGES)?.messages;
             self.fold_messages(&messages)?;
+            if messages.is_empty() {
+                lag_reads += 1;
+                if lag_reads > MAX_LAG_READS {
+                    let source = "the service does not return a message that it acknowledged".into();
+                    return Err(StoreError::Unreachable(SequencerError::OutcomeUnknown { source }));
+                }
+                std::thread::sleep(LAG_POLL_INTERVAL);
+            }
         }
         Ok(())
     }
@@ -349,7 +397,8 @@ impl SqliteStore {
                 fold_event(self, &mut transaction, &mut draft, bytes, message.nonce).map_err(|error| (index, error))?;
             }
             let version = |index: Option<u32>| index.map(|index| first.0 + u64::from(index));
-            moved.extend(message.moves.into_iter().map(|(scope, index)| (scope, version(index))));
+            let scope = |name| scopes::resolve_moved_scope(name, first);
+            moved.extend(message.moves.into_iter().map(|(name, index)| (scope(name), version(index))));
         }
         let changes = draft.into_changes();
         transaction.write_copy(&changes, &moved, cursor).map_err(none)?;
@@ -423,7 +472,7 @@ pub(super) fn list_moves(
     let mut moves: BTreeMap<String, Option<u32>> = BTreeMap::new();
     let mut last_edge = None;
     for change in changes {
-        let scope = scopes::scope_of_change(change).map(|scope| scope.to_string());
+        let scope = scopes::scope_of_change(change).map(|scope| scopes::name_moved_scope(&scope, after.next()));
         let version = match change {
             RowChange::PutTask(task) => {
                 if Some(task.id) > last_task {

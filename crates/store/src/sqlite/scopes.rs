@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
-use windlass_engine::{DecisionScope, Digest, RowChange};
+use windlass_engine::{DecisionScope, Digest, EffectId, RowChange, Seq};
 
 use super::rows::to_signed;
 
@@ -34,6 +34,30 @@ pub(super) fn scope_of_change(change: &RowChange) -> Option<DecisionScope> {
         RowChange::PutEdge(_) | RowChange::DropEdge(_) => DecisionScope::Edges,
         RowChange::PutConfig { .. } => return None,
     })
+}
+
+/// The start of the name of an effect that the commit itself enqueues. Its id has the position of one of the commit's events, which
+/// is known only when the commit is accepted, so its name has the index of the event.
+const OWN_EFFECT_PREFIX: &str = "effect/+";
+
+/// Returns the name in a message of a scope that its commit moves. `first` is the position of the commit's first event, if no other
+/// commit comes before it.
+pub(super) fn name_moved_scope(scope: &DecisionScope, first: Seq) -> String {
+    match scope {
+        DecisionScope::PendingEffect(id) if id.seq >= first => {
+            let seq = Seq(id.seq.0 - first.0);
+            format!("{OWN_EFFECT_PREFIX}{}", EffectId { seq, ..*id })
+        }
+        scope => scope.to_string(),
+    }
+}
+
+/// Returns the scope that a message names in its moves. `first` is the position of its first event.
+pub(super) fn resolve_moved_scope(name: String, first: Seq) -> String {
+    let own: Option<EffectId> = name.strip_prefix(OWN_EFFECT_PREFIX).and_then(|id| id.parse().ok());
+    let Some(own) = own else { return name };
+    let seq = Seq(first.0.saturating_add(own.seq.0));
+    DecisionScope::PendingEffect(EffectId { seq, ..own }).to_string()
 }
 
 /// Returns the version of a scope. One that never moved, or that is gone, has version 0.

@@ -180,10 +180,12 @@ impl LogUpload {
         let changes = draft.into_changes();
         let moves = list_moves(&changes, after, bodies.len(), last_task);
         self.view.apply_row_changes(changes, head);
-        for (scope, index) in &moves {
+        let first = after.next();
+        for (name, index) in &moves {
+            let scope = scopes::resolve_moved_scope(name.clone(), first);
             match index {
-                Some(index) => drop(self.versions.insert(scope.clone(), after.0 + 1 + u64::from(*index))),
-                None => drop(self.versions.remove(scope)),
+                Some(index) => drop(self.versions.insert(scope, first.0 + u64::from(*index))),
+                None => drop(self.versions.remove(&scope)),
             }
         }
         (self.head, self.chain) = (head, link);

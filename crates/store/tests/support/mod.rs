@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod outcomes;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -143,4 +145,20 @@ pub fn fill_store(store: &mut impl Store, tasks: u64) -> Vec<Vec<EventRecord>> {
     }
     commits.push(commit_command(store, &start_session((tasks > 1).then_some(2))));
     commits
+}
+
+/// Returns the position, the digest and the link of the chain of each event.
+pub fn read_chain(place: &TempStore) -> Vec<(i64, Vec<u8>, Vec<u8>)> {
+    let connection = place.open_connection();
+    let mut query = connection.prepare("SELECT seq, digest, chain FROM events ORDER BY seq").expect("a query");
+    let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).expect("the log can be read");
+    rows.map(|row| row.expect("a row")).collect()
+}
+
+/// Returns the scopes of a copy with their versions.
+pub fn read_scope_versions(place: &TempStore) -> Vec<(String, i64)> {
+    let connection = place.open_connection();
+    let mut query = connection.prepare("SELECT scope, version FROM scopes ORDER BY scope").expect("a query");
+    let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("the scopes can be read");
+    rows.map(|row| row.expect("a row")).collect()
 }
