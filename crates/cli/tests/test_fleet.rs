@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_testkit::nats_server::NatsServer;
+use windlass_testkit::{FaultyProxy, SeededRandom};
 
 use crate::support::TestWorld;
 
-/// Machines that share a repository and a server.
+/// Machines that share a repository and a server, each behind a network of its own.
 struct TestFleet {
     server: NatsServer,
+    networks: Vec<FaultyProxy>,
     /// The first one has the bare repository beside it.
     machines: Vec<TestWorld>,
 }
@@ -51,7 +54,8 @@ impl TestFleet {
             );
             machines.push(machine);
         }
-        let fleet = Self { server, machines };
+        let networks = machines.iter().map(|_| FaultyProxy::start(server.port()).unwrap()).collect();
+        let fleet = Self { server, networks, machines };
         for (number, machine) in fleet.machines.iter().enumerate() {
             machine.write(".windlass/config.yaml", config);
             machine.run_ok(&["trust", "--yes"]);
@@ -60,12 +64,9 @@ impl TestFleet {
         fleet
     }
 
-    fn address(&self) -> String {
-        self.server.log_address("pump")
-    }
-
     fn enter(&self, machine: &TestWorld, number: usize) {
-        let (address, name) = (self.address(), machine_name(number));
+        let address = format!("nats://127.0.0.1:{}/pump", self.networks[number].port());
+        let name = machine_name(number);
         let create = ["fleet", "create", &address, "--replicas", "1", "--accept-loss", "--name", &name];
         let join = ["fleet", "join", &address, "--accept-loss", "--name", &name];
         machine.run_ok(if number == 0 { &create } else { &join });
@@ -287,15 +288,14 @@ fn await_session(machine: &TestWorld) -> Value {
 /// A machine that is gone keeps no task: another one takes it over, from the commits that were pushed.
 #[test]
 fn task_of_silent_machine_goes_on_elsewhere_from_pushed_work() {
-    let agent = "cat > prompt.md; rm prompt.md; test -e begun && { echo end > ended; echo \"<promise>COMPLETE</promise>\"; exit; }; \
-                 echo begin > begun; git add .; git commit -qm begin";
+    // The second turn never ends on a machine that is stuck.
+    let agent = "cat > prompt.md; rm prompt.md; test -e begun || { echo begin > begun; git add .; git commit -qm begin; exit; }; \
+                 test -e $HOME/stuck && sleep 600; echo end > ended; echo \"<promise>COMPLETE</promise>\"";
     let config = merge_config(agent).replace("completion: gate\n", "");
     let fleet = TestFleet::new(&config, 2);
     let (mill, barn) = (&fleet.machines[0], &fleet.machines[1]);
     mill.run_ok(&["task", "add", "Part 1"]);
-    // The second turn of the machine never ends.
-    let stuck = merge_config(&agent.replace("echo end > ended", "sleep 600")).replace("completion: gate\n", "");
-    mill.configure(&stuck);
+    mill.write("../home/stuck", "");
     let mut run = start_workers(mill);
     while barn.json_lines(&["events", "--type", "turn_started"]).len() < 2 {}
     run.kill().unwrap();
@@ -311,8 +311,70 @@ fn task_of_silent_machine_goes_on_elsewhere_from_pushed_work() {
     run_shell(barn, "git fetch -q --prune origin");
     assert_eq!(run_shell(barn, "git show origin/main:begun origin/main:ended"), "begin\nend\n");
     // The machine comes back, and finds that it has lost the task.
-    mill.configure(&config);
+    std::fs::remove_file(mill.path("../home/stuck")).unwrap();
     let ran = mill.run(&["run", "--workers", "1"]);
-    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("T1 was taken by session `t1-part-1-2`"), "{ran}");
     fleet.assert_copies_are_equal();
+}
+
+/// Workers, machines and the server are killed, and networks are cut, again and again. `scripts/workers` has more tasks, for longer.
+#[test]
+fn broken_machines_and_networks_merge_every_task_once() {
+    #[expect(clippy::disallowed_methods, reason = "the script that wants more of it says so")]
+    let is_long = std::env::var_os("WINDLASS_TEST_WORKERS").is_some();
+    let (tasks, rounds) = if is_long { (60, 40) } else { (9, 4) };
+    let mut random = SeededRandom::new(7);
+    let mut fleet = TestFleet::new(&merge_config(WRITING_AGENT), 3);
+    for number in 1..=tasks {
+        let (goal, machine) = (format!("Part {number}"), &fleet.machines[number % 3]);
+        let before = format!("T{}", 1 + random.next_below(number.max(2) as u64 - 1));
+        let depends = ["task", "add", &goal, "--depends", &before];
+        machine.run_ok(if number > 3 && number % 3 == 0 { &depends } else { &depends[..3] });
+    }
+    let mut workers: Vec<Vec<Child>> = fleet.machines.iter().map(|machine| vec![start_workers(machine)]).collect();
+    let (mut kills, mut cuts) = (0, 0);
+    for round in 0..rounds {
+        // Any moment will do.
+        std::thread::sleep(Duration::from_millis(100 + random.next_below(700)));
+        let number = random.next_below(3) as usize;
+        match random.next_below(4) {
+            0 => {
+                fleet.server.stop();
+                std::thread::sleep(Duration::from_millis(random.next_below(500)));
+                fleet.server.restart();
+            }
+            1 | 2 => {
+                // All processes of a machine at once.
+                for mut worker in workers[number].drain(..) {
+                    kills += u32::from(worker.try_wait().unwrap().is_none());
+                    worker.kill().unwrap();
+                    worker.wait().unwrap();
+                }
+            }
+            _ => {
+                cuts += 1;
+                fleet.networks[number].hold_bytes();
+                let time = if is_long { 30_000 } else { 2000 };
+                std::thread::sleep(Duration::from_millis(random.next_below(time)));
+                fleet.networks[number].heal();
+            }
+        }
+        if round % 2 == 1 || workers[number].is_empty() {
+            workers[number].push(start_workers(&fleet.machines[number]));
+        }
+    }
+    for worker in workers.iter_mut().flatten() {
+        worker.wait().unwrap();
+    }
+    // In the end every machine looks for work until nothing is left.
+    while fleet.machines[0].json_lines(&["task", "list", "--all"]).iter().any(|task| task["state"] != "completed") {
+        for machine in &fleet.machines {
+            let ran = machine.run(&["run", "--workers", "2"]);
+            assert!([0, 4].contains(&ran.code), "{ran}");
+        }
+    }
+    assert_all_merged_once(&fleet.machines[0], tasks);
+    fleet.assert_copies_are_equal();
+    println!("machines of a fleet killed: {kills} kills, 0 of them wrong");
+    println!("networks of a fleet cut: {cuts} cuts, 0 of them wrong");
 }

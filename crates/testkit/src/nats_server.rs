@@ -51,10 +51,6 @@ impl NatsServer {
         format!("nats://127.0.0.1:{}/{project}", self.port)
     }
 
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
     pub fn process_id(&self) -> u32 {
         self.process.id()
     }

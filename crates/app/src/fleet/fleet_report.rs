@@ -69,17 +69,17 @@ pub fn build_fleet_report(opened: &OpenedProject) -> Result<FleetReport, Failure
     let Some((membership, mut service)) = connect_project(&opened.project)? else { return Err(no_fleet_failure()) };
     let mut findings = Vec::new();
     let caught_up = opened.store.catch_up();
-    let mut outage = caught_up.as_ref().err().map(ToString::to_string);
+    let mut outage = None;
     let found = service.inspect_service();
-    let heartbeats = match (&found, &outage) {
-        (Ok(_), _) => service.list_heartbeats().map_err(|error| service_failure(&error))?,
-        (Err(error), None) => {
-            outage = Some(error.to_string());
+    let heartbeats = match &found {
+        Ok(_) => service.list_heartbeats().map_err(|error| service_failure(&error))?,
+        Err(error) => {
+            let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            outage = Some(format!("{error}{cause}"));
             Vec::new()
         }
-        (Err(_), Some(_)) => Vec::new(),
     };
-    if let Err(error) = &caught_up {
+    if let (Err(error), None) = (&caught_up, &outage) {
         let hint = hints::fleet_store_hint(error).map(|hint| format!("; {hint}")).unwrap_or_default();
         findings.push(FleetFinding { text: format!("{error}{hint}"), is_problem: true });
     }

@@ -4,6 +4,7 @@ use serde_json::json;
 use windlass_app::context::CommandContext;
 use windlass_app::fleet::{FleetFinding, FleetReport, MachineReport, build_fleet_report};
 use windlass_app::{hints, time_format};
+use windlass_store::Lifetime;
 use windlass_text as text;
 
 use crate::output::{CommandResult, EarlyExit, Output, TextTone};
@@ -12,7 +13,8 @@ use crate::output::{CommandResult, EarlyExit, Output, TextTone};
 pub struct StatusArgs {}
 
 pub fn run_status(context: &CommandContext, _: &StatusArgs, out: &mut Output) -> CommandResult {
-    let opened = context.open_project()?;
+    // The report itself brings the copy up to date.
+    let opened = context.open_project_for(Lifetime::Service)?;
     let report = build_fleet_report(&opened)?;
     if out.is_json() {
         return out.print_json(&report);
@@ -59,7 +61,7 @@ fn describe_service(report: &FleetReport) -> String {
         }
         (None, outage) => {
             let why = outage.as_deref().unwrap_or("unknown");
-            format!("away: {}", text::clean_line(why))
+            text::clean_line(why).into_owned()
         }
     }
 }
@@ -103,14 +105,15 @@ fn print_finding(finding: &FleetFinding, out: &mut Output) -> CommandResult {
 pub struct DoctorArgs {}
 
 pub fn run_doctor(context: &CommandContext, _: &DoctorArgs, out: &mut Output) -> Result<u8, EarlyExit> {
-    let opened = context.open_project()?;
+    let opened = context.open_project_for(Lifetime::Service)?;
     let mut report = build_fleet_report(&opened)?;
     for scope in opened.store.find_wrong_scopes().map_err(hints::store_failure)? {
         let text = format!("the version of {scope} differs from its row; `windlass fleet repair` reads the log again");
         report.findings.push(FleetFinding { text, is_problem: true });
     }
-    if let Some(outage) = report.outage.as_ref().filter(|_| report.findings.is_empty()) {
-        report.findings.push(FleetFinding { text: outage.clone(), is_problem: true });
+    if let Some(outage) = &report.outage {
+        let text = outage.clone();
+        report.findings.push(FleetFinding { text, is_problem: true });
     }
     let problems = report.findings.iter().filter(|finding| finding.is_problem).count();
     if out.is_json() {
