@@ -2,6 +2,7 @@
 
 use windlass_engine::Digest;
 use windlass_store::SequencedMessage;
+use windlass_testkit::nats_server::NatsServer;
 
 use crate::{assert_refused, connect, create_log, start_nats, start_postgres};
 
@@ -44,6 +45,15 @@ fn long_message_is_stored_in_parts_by_nats() {
     let sequences: Vec<u64> = found.iter().map(|(sequence, _)| *sequence).collect();
     assert_eq!(sequences, [1, 2, 4, 9, 10], "the last of two and of five parts gives the place");
     assert!(found.iter().map(|(_, digest)| digest).eq(&DIGESTS), "{found:?}");
+}
+
+#[test]
+fn message_is_stored_in_parts_that_server_takes() {
+    let server = NatsServer::start_with("max_payload: 65536").expect("`scripts/clients` installs nats-server");
+    let mut service = create_log(&server.log_address("pump"));
+    let body = long_body(300 * KIB, 0);
+    assert_eq!(service.publish(&body).unwrap(), 5, "parts of 60 KiB");
+    assert_eq!(service.read_after(0, 1).unwrap(), [SequencedMessage { sequence: 5, body }]);
 }
 
 #[test]
