@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants:
-//! - Async code stays in this crate: a caller blocks, and one thread drives the connection between two calls.
+//! - Async code stays in this crate: a caller blocks and drives its connection, and a thread does so between two calls.
 //! - A service connects when it is used first, so a project opens without the network. A broken connection is opened again by the
 //!   next call, and every call ends in bounded time.
 //! - Credentials come from files; an address has none. Other machines are reached through TLS only.

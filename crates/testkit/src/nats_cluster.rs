@@ -34,7 +34,7 @@ impl NatsCluster {
             let configuration = format!("server_name: n{index}\njetstream {{ sync_interval: always }}\n");
             let arguments = ["--cluster_name", "windlass", "--cluster", route, "--routes", &routes.join(",")];
             let mut arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
-            arguments.extend(["--http_port".to_owned(), "-1".to_owned()]);
+            arguments.extend(["--http_port", "-1", "--jetstream"].map(str::to_owned));
             let mut server = NatsServer::start_on(0, &configuration, &arguments)?;
             let report_port = server.await_port("monitoring");
             servers.push(ClusterMember { server, report_port });

@@ -27,7 +27,12 @@ impl NatsServer {
 
     /// Starts a server with lines of a configuration file.
     pub fn start_with(configuration: &str) -> Option<Self> {
-        Self::start_on(0, configuration, &[])
+        Self::start_on(0, configuration, &["--jetstream".to_owned()])
+    }
+
+    /// Starts a server that has no JetStream.
+    pub fn start_without_streams() -> Option<Self> {
+        Self::start_on(0, "", &[])
     }
 
     /// Starts a server on a port, or on a free one.
@@ -112,7 +117,7 @@ fn start_process(program: &Path, directory: &TempDir, port: u16, arguments: &[St
     let place = directory.path();
     let port = if port == 0 { "-1".to_owned() } else { port.to_string() };
     let mut command = Command::new(program);
-    command.args(["--addr", "127.0.0.1", "--port", &port, "--jetstream"]).args(arguments);
+    command.args(["--addr", "127.0.0.1", "--port", &port]).args(arguments);
     command.arg("--config").arg(place.join("server.conf"));
     command.arg("--store_dir").arg(place.join("data")).arg("--ports_file_dir").arg(place);
     let log = fs::File::create(place.join("server.log")).expect("a temporary directory takes files");

@@ -18,6 +18,9 @@ const MIN_SERVER_VERSION: (u32, u32) = (2, 12);
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long connecting to one server may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The largest body of one message, unless the server takes less. A longer message is published in parts, which the server stores
+/// together.
+const MAX_PART_BYTES: usize = 900 * 1024;
 /// The most bytes of a file with credentials.
 const MAX_CREDENTIAL_BYTES: u64 = 64 * 1024;
 
@@ -25,6 +28,10 @@ const MAX_CREDENTIAL_BYTES: u64 = 64 * 1024;
 pub struct NatsConnection {
     pub client: Client,
     pub version: String,
+    /// The largest body of one message.
+    pub most_part_bytes: usize,
+    /// Whether the stream of the log is known to exist.
+    pub has_seen_log: bool,
     /// The messages of the log as they are published, from the first wait on.
     pub news: Option<Subscriber>,
     /// Until then, the stream may not have a message that subscribers have seen.
@@ -35,16 +42,16 @@ pub struct NatsConnection {
     is_silent: AtomicBool,
 }
 
-/// A request without the wanted answer.
+/// A request to JetStream that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum JetStreamError {
     /// The request reached no stream: there is none, or its servers elect a leader. It had no effect.
-    #[error("no server answers for `{subject}`: the log does not exist there, or its servers elect a leader")]
+    #[error("no server takes `{subject}`: the stream does not exist, or its servers elect a leader")]
     NoLeader { subject: String },
     /// The server refuses the request. It had no effect.
     #[error("the server answers: {description} ({code})")]
     Refusal { code: u64, status: u64, description: String },
-    #[error("no answer came from the server")]
+    #[error("the server does not answer: {source}")]
     NoAnswer { source: FailureSource },
 }
 
@@ -83,7 +90,9 @@ impl NatsConnection {
     pub async fn open(access: &FleetAccess) -> Result<Self, SequencerError> {
         let address = &access.address;
         if !address.is_encrypted() && !address.is_loopback() {
-            return Err(refused("`nats://` is not encrypted and serves this machine only; write `tls://`"));
+            return Err(refused(
+                "cannot send a log to another machine without encryption: write `tls://` instead of `nats://`",
+            ));
         }
         let (sender, loss) = watch::channel(false);
         let mut options = ConnectOptions::new()
@@ -122,12 +131,22 @@ impl NatsConnection {
             _ if is_tls_failure(&error) => refused(error),
             _ => unreachable(error),
         })?;
-        let version = client.server_info().version;
+        let info = client.server_info();
+        let (version, most_part_bytes) = (info.version, MAX_PART_BYTES.min(info.max_payload / 16 * 15));
         if parse_version(&version).is_none_or(|version| version < MIN_SERVER_VERSION) {
             let (major, minor) = MIN_SERVER_VERSION;
             return Err(refused(format!("the server has version {version}; it has to be {major}.{minor} or newer")));
         }
-        Ok(Self { client, version, news: None, late_until: None, loss, is_silent: AtomicBool::new(false) })
+        Ok(Self {
+            client,
+            version,
+            most_part_bytes,
+            has_seen_log: false,
+            news: None,
+            late_until: None,
+            loss,
+            is_silent: AtomicBool::new(false),
+        })
     }
 
     /// Returns whether the connection can be used.
@@ -165,7 +184,7 @@ impl NatsConnection {
         let no_answer = |source| JetStreamError::NoAnswer { source };
         let answer = self.run_while_open(REQUEST_TIMEOUT, request).await.map_err(no_answer)?;
         answer.map_err(|error| match error.kind() {
-            RequestErrorKind::NoResponders => JetStreamError::NoLeader { subject: subject.to_owned() },
+            RequestErrorKind::NoResponders => self.describe_no_responders(subject),
             RequestErrorKind::MaxPayloadExceeded | RequestErrorKind::InvalidSubject => {
                 JetStreamError::Refusal { code: 0, status: 400, description: error.to_string() }
             }
@@ -175,6 +194,16 @@ impl NatsConnection {
             }
             RequestErrorKind::Other => no_answer(error.into()),
         })
+    }
+
+    /// Returns the error of a request that no stream takes.
+    pub fn describe_no_responders(&self, subject: &str) -> JetStreamError {
+        let info = self.client.server_info();
+        if info.jetstream || info.cluster.is_some() {
+            return JetStreamError::NoLeader { subject: subject.to_owned() };
+        }
+        let description = "the server runs without JetStream; start it with `--jetstream`".to_owned();
+        JetStreamError::Refusal { code: 0, status: 400, description }
     }
 
     /// Sends a message to a stream, or a request to the API of JetStream, and returns its answer.

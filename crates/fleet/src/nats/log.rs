@@ -15,22 +15,45 @@ use super::connection::{JetStreamError, NatsConnection, REQUEST_TIMEOUT};
 use super::names::ProjectSubjects;
 use crate::failure::{FailureSource, refused, unknown_outcome, unreachable};
 
-/// The largest body of one message. A longer message is published in parts, which the server stores together.
-const MAX_PART_BYTES: usize = 900 * 1024;
 /// The most bytes of one batch of direct gets.
 const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// The header of a part: its number, and the number of parts.
 const PART_HEADER: &str = "Windlass-Part";
+/// How long the first call looks whether the log exists, when no server takes it.
+const LOOKUP_PATIENCE: Duration = Duration::from_secs(1);
 /// A message reaches subscribers before the stream has it. How long, and how often, it is looked for.
 const STORE_PATIENCE: Duration = Duration::from_secs(1);
 const STORE_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl NatsConnection {
-    pub async fn publish_message(&self, subjects: &ProjectSubjects, body: &[u8]) -> Result<u64, SequencerError> {
-        let subject = subjects.log_subject();
-        if body.len() > MAX_PART_BYTES {
-            return self.publish_parts(subject, body).await;
+    pub async fn publish_message(&mut self, subjects: &ProjectSubjects, body: &[u8]) -> Result<u64, SequencerError> {
+        let published = match body.len() > self.most_part_bytes {
+            true => self.publish_parts(subjects.log_subject(), body).await,
+            false => self.publish_whole(subjects.log_subject(), body).await,
+        };
+        self.look_for_log(subjects, published).await
+    }
+
+    /// Remembers that the log exists when a call succeeds, and looks for the log when the first call reaches no server of it.
+    async fn look_for_log<T>(
+        &mut self,
+        subjects: &ProjectSubjects,
+        outcome: Result<T, SequencerError>,
+    ) -> Result<T, SequencerError> {
+        match &outcome {
+            Ok(_) => self.has_seen_log = true,
+            Err(SequencerError::Unreachable { .. }) if !self.has_seen_log && self.is_open() => {
+                let stream = subjects.log_stream();
+                if let Ok(Ok(None)) = tokio::time::timeout(LOOKUP_PATIENCE, self.find_stream(&stream)).await {
+                    return Err(refused(format!("the servers have no log of the project `{}`", subjects.project())));
+                }
+            }
+            Err(_) => {}
         }
+        outcome
+    }
+
+    async fn publish_whole(&self, subject: String, body: &[u8]) -> Result<u64, SequencerError> {
         let mut headers = HeaderMap::new();
         // The server ignores a repeated message.
         headers.insert(header::NATS_MESSAGE_ID, Digest::of_bytes(body).to_string());
@@ -42,7 +65,7 @@ impl NatsConnection {
     async fn publish_parts(&self, subject: String, body: &[u8]) -> Result<u64, SequencerError> {
         let inbox = self.client.new_inbox();
         let batch = inbox.rsplit('.').next().unwrap_or_default().to_owned();
-        let parts: Vec<&[u8]> = body.chunks(MAX_PART_BYTES).collect();
+        let parts: Vec<&[u8]> = body.chunks(self.most_part_bytes).collect();
         let (last, first) = parts.split_last().expect("a long message has parts");
         let head = |number: usize| {
             let mut headers = HeaderMap::new();
@@ -79,7 +102,8 @@ impl NatsConnection {
             let request = json!({
                 "seq": last + 1, "next_by_subj": subjects.log_subject(), "batch": most, "max_bytes": MAX_BATCH_BYTES
             });
-            let read = self.get_stored(&subjects.log_stream(), &request).await?;
+            let read = self.get_stored(&subjects.log_stream(), &request).await;
+            let read = self.look_for_log(subjects, read).await?;
             let read: Vec<_> =
                 read.into_iter().map(StoredPart::from_answer).collect::<Result<_, _>>().map_err(refused)?;
             let Some(end) = read.last() else { break };
@@ -115,7 +139,7 @@ impl NatsConnection {
                 None => stored.push(answer),
                 // The end of the batch, or no message.
                 Some(204 | 404) => return Ok(stored),
-                Some(503) => return Err(unreachable(JetStreamError::NoLeader { subject })),
+                Some(503) => return Err(self.describe_no_responders(&subject).of_request()),
                 Some(status) => {
                     let text = answer.description.unwrap_or_default();
                     return Err(refused(format!("the server answers {status}: {text}")));

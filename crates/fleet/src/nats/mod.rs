@@ -56,6 +56,7 @@ impl NatsService {
     ) -> Result<T, SequencerError> {
         let until = Instant::now() + ELECTION_PATIENCE;
         loop {
+            self.runtime.update_connections();
             self.connection = self.connection.take().filter(NatsConnection::is_open);
             let connection = match &mut self.connection {
                 Some(connection) => connection,

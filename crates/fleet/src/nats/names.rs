@@ -12,6 +12,10 @@ impl ProjectSubjects {
         Self { project: project.to_owned() }
     }
 
+    pub fn project(&self) -> &str {
+        &self.project
+    }
+
     pub fn log_stream(&self) -> String {
         format!("WL_{}_LOG", self.project)
     }

@@ -30,11 +30,13 @@ pub struct PostgresConnection {
     /// Changes with each message of the project, once the connection listens.
     pub news: watch::Receiver<()>,
     pub is_listening: bool,
-    /// A query was not answered in time.
-    is_silent: AtomicBool,
+    /// Whether the log is known to exist.
+    pub has_seen_log: bool,
+    /// A query was not answered in time, the server has ended the session, or it takes no messages any more.
+    is_broken: AtomicBool,
 }
 
-/// A query without the wanted answer.
+/// A query that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
     #[error("the server does not answer within {REQUEST_TIMEOUT:?}")]
@@ -64,12 +66,12 @@ impl PostgresConnection {
                 }
             }
         });
-        Ok(Self { client, news, is_listening: false, is_silent: AtomicBool::new(false) })
+        Ok(Self { client, news, is_listening: false, has_seen_log: false, is_broken: AtomicBool::new(false) })
     }
 
     /// Returns whether the connection can be used.
     pub fn is_open(&self) -> bool {
-        !self.client.is_closed() && !self.is_silent.load(Ordering::Relaxed)
+        !self.client.is_closed() && !self.is_broken.load(Ordering::Relaxed)
     }
 
     /// Runs one statement in a transaction of its own.
@@ -86,13 +88,12 @@ impl PostgresConnection {
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, QueryError> {
-        match tokio::time::timeout(REQUEST_TIMEOUT, answer).await {
-            Ok(answer) => answer.map_err(QueryError::Failure),
-            Err(_) => {
-                self.is_silent.store(true, Ordering::Relaxed);
-                Err(QueryError::NoAnswer)
-            }
+        let answer = tokio::time::timeout(REQUEST_TIMEOUT, answer).await;
+        let outcome = answer.map_or(Err(QueryError::NoAnswer), |answer| answer.map_err(QueryError::Failure));
+        if outcome.as_ref().is_err_and(|error| !error.is_refusal() || error.is_read_only()) {
+            self.is_broken.store(true, Ordering::Relaxed);
         }
+        outcome
     }
 }
 
@@ -121,7 +122,12 @@ impl QueryError {
 
     /// Returns whether the same statement may succeed soon: another server becomes the primary one, or two transactions met.
     fn is_passing(&self) -> bool {
-        self.code().is_some_and(|code| code.code().starts_with("40") || *code == SqlState::READ_ONLY_SQL_TRANSACTION)
+        self.is_read_only() || self.code().is_some_and(|code| code.code().starts_with("40"))
+    }
+
+    /// Returns whether the server follows another one by now.
+    fn is_read_only(&self) -> bool {
+        self.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
     }
 
     /// Returns the error of a query that a caller may repeat.

@@ -82,8 +82,18 @@ impl PostgresConnection {
         rows.first().map_or_else(|| Err(unreachable("the server's answer is empty")), |row| read_sequence(row, 0))
     }
 
+    /// Returns whether the project has a log.
+    pub async fn has_log(&self, project: &str) -> Result<bool, SequencerError> {
+        let query = "SELECT project FROM windlass_projects WHERE project = $1";
+        match self.run_query(query, &[(&project, Type::TEXT)]).await {
+            Ok(rows) => Ok(!rows.is_empty()),
+            Err(error) if error.is_missing_table() => Ok(false),
+            Err(error) => Err(error.of_request()),
+        }
+    }
+
     pub async fn read_messages(
-        &self,
+        &mut self,
         project: &str,
         after: u64,
         most: usize,
@@ -103,6 +113,10 @@ impl PostgresConnection {
             .run_query(query, &parameters)
             .await
             .map_err(|error| if error.is_missing_table() { refused(no_log(project)) } else { error.of_request() })?;
+        self.has_seen_log = self.has_seen_log || !rows.is_empty() || self.has_log(project).await?;
+        if !self.has_seen_log {
+            return Err(refused(no_log(project)));
+        }
         let read = |row: &Row| Ok(SequencedMessage { sequence: read_sequence(row, 0)?, body: row.get(1) });
         rows.iter().map(read).collect()
     }

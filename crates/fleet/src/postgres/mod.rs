@@ -54,6 +54,7 @@ impl PostgresService {
     ) -> Result<T, SequencerError> {
         let until = Instant::now() + CALL_PATIENCE;
         loop {
+            self.runtime.update_connections();
             self.connection = self.connection.take().filter(PostgresConnection::is_open);
             let connection = match &mut self.connection {
                 Some(connection) => connection,

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use jiff::Timestamp;
-use tokio_postgres::types::Type;
 use windlass_store::SequencerError;
 
 use super::connection::{PostgresConnection, QueryError};
@@ -32,12 +31,8 @@ impl PostgresConnection {
     }
 
     async fn describe_log(&self, project: &str) -> Result<Option<ServiceLog>, SequencerError> {
-        let query = "SELECT project FROM windlass_projects WHERE project = $1";
-        match self.run_query(query, &[(&project, Type::TEXT)]).await {
-            Ok(rows) if rows.is_empty() => return Ok(None),
-            Ok(_) => {}
-            Err(error) if error.is_missing_table() => return Ok(None),
-            Err(error) => return Err(error.of_request()),
+        if !self.has_log(project).await? {
+            return Ok(None);
         }
         // Sequences have no gaps.
         let last_sequence = self.find_last_sequence(project).await?;

@@ -44,7 +44,7 @@ fn try_create(address: &str, credentials: Option<&str>, authority: Option<&Path>
 #[test]
 fn plain_address_of_another_machine_is_refused() {
     let mut service = connect("nats://localhost,192.0.2.1/pump");
-    assert_refused(service.publish(b"one"), "write `tls://`");
+    assert_refused(service.publish(b"one"), "write `tls://` instead");
 }
 
 #[test]

@@ -5,12 +5,14 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tokio_postgres::{Client, Config, NoTls};
 use windlass_store::SequencerError;
 use windlass_testkit::nats_cluster::find_free_ports;
+use windlass_testkit::nats_server::NatsServer;
 use windlass_testkit::postgres_server::{DATABASE_USER, PostgresServer};
 
-use crate::{assert_refused, connect, create_log, start_nats, start_postgres};
+use crate::{ONE_COPY, assert_refused, connect, create_log, start_nats, start_postgres};
 
 /// The longest time that a call may take when no server is there.
 const LONGEST_CALL: Duration = Duration::from_secs(8);
@@ -65,14 +67,28 @@ fn server_of_nats_that_is_old_is_refused() {
 }
 
 #[test]
-fn log_that_does_not_exist_takes_no_message() {
-    let server = start_nats();
-    let error = connect(&server.log_address("pump")).publish(b"one").unwrap_err();
-    assert!(matches!(error, SequencerError::Unreachable { .. }), "{error:?}");
-    let server = start_postgres();
-    assert_refused(connect(&server.log_address("pump")).publish(b"one"), "no log of the project `pump`");
-    create_log(&server.log_address("other"));
-    assert_refused(connect(&server.log_address("pump")).publish(b"one"), "no log of the project `pump`");
+fn log_that_does_not_exist_is_refused() {
+    let (nats, postgres) = (start_nats(), start_postgres());
+    for (address, expected) in [
+        (nats.log_address("pump"), "the servers have no log of the project `pump`"),
+        (postgres.log_address("pump"), "the database has no log of the project `pump`"),
+    ] {
+        for _ in 0..2 {
+            assert_refused(connect(&address).publish(b"one"), expected);
+            assert_refused(connect(&address).read_after(0, 1), expected);
+            create_log(&address.replace("/pump", "/other"));
+        }
+    }
+}
+
+#[test]
+fn server_of_nats_without_streams_is_refused() {
+    let server = NatsServer::start_without_streams().expect("`scripts/clients` installs nats-server");
+    let address = server.log_address("pump");
+    assert_refused(connect(&address).publish(b"one"), "without JetStream");
+    assert_refused(connect(&address).read_after(0, 1), "without JetStream");
+    assert_refused(connect(&address).inspect_service(), "without JetStream");
+    assert_refused(connect(&address).create_log(ONE_COPY), "without JetStream");
 }
 
 #[test]
@@ -89,6 +105,22 @@ fn connection_to_nats_opens_again_after_restart() {
     server.restart();
     assert_eq!(service.publish(b"two").unwrap(), 2);
     assert_eq!(service.read_after(0, 10).unwrap().len(), 2);
+}
+
+#[test]
+fn server_of_nats_that_stops_in_the_middle_has_unknown_outcome() {
+    let server = start_nats();
+    let mut service = create_log(&server.log_address("pump"));
+    service.publish(b"one").unwrap();
+    let id = Pid::from_raw(i32::try_from(server.process_id()).unwrap()).unwrap();
+    kill_process(id, Signal::STOP).unwrap();
+    let began = Instant::now();
+    let error = service.publish(b"two").unwrap_err();
+    assert!(matches!(error, SequencerError::OutcomeUnknown { .. }), "{error:?}");
+    assert!(began.elapsed() < LONGEST_CALL, "{:?}", began.elapsed());
+    kill_process(id, Signal::CONT).unwrap();
+    assert_eq!(service.publish(b"two").unwrap(), 2);
+    assert_eq!(service.read_after(0, 10).unwrap().len(), 2, "the server has it once");
 }
 
 #[test]

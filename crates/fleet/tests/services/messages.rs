@@ -1,7 +1,11 @@
 //! Messages of any length, and repeated ones.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use windlass_engine::Digest;
 use windlass_store::SequencedMessage;
+use windlass_testkit::nats_server::NatsServer;
 
 use crate::{assert_refused, connect, create_log, start_nats, start_postgres};
 
@@ -47,6 +51,15 @@ fn long_message_is_stored_in_parts_by_nats() {
 }
 
 #[test]
+fn message_is_stored_in_parts_that_server_takes() {
+    let server = NatsServer::start_with("max_payload: 65536").expect("`scripts/clients` installs nats-server");
+    let mut service = create_log(&server.log_address("pump"));
+    let body = long_body(300 * KIB, 0);
+    assert_eq!(service.publish(&body).unwrap(), 5, "parts of 60 KiB");
+    assert_eq!(service.read_after(0, 1).unwrap(), [SequencedMessage { sequence: 5, body }]);
+}
+
+#[test]
 fn long_message_is_stored_in_one_row_by_postgres() {
     let found = publish_bodies(&start_postgres().log_address("pump"));
     let sequences: Vec<u64> = found.iter().map(|(sequence, _)| *sequence).collect();
@@ -72,4 +85,45 @@ fn repeated_message_keeps_its_place_in_nats() {
 #[test]
 fn repeated_message_keeps_its_place_in_postgres() {
     check_repetition(&start_postgres().log_address("pump"));
+}
+
+const WRITER_COUNT: u8 = 4;
+const MESSAGES_PER_WRITER: usize = 12;
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Publishes from several writers while a reader follows. The reader must not miss a message that comes before one that it has.
+fn check_reader_beside_writers(address: &str) {
+    let mut reader = create_log(address);
+    let (mut published, found) = thread::scope(|scope| {
+        let write = |writer: u8| {
+            let mut service = connect(address);
+            let publish = |number: usize| {
+                // Every third message is too long for one part.
+                let length = if number.is_multiple_of(3) { 1000 * KIB } else { 100 };
+                let body = [&[writer, number as u8][..], &long_body(length, writer)].concat();
+                SequencedMessage { sequence: service.publish(&body).unwrap(), body }
+            };
+            (0..MESSAGES_PER_WRITER).map(publish).collect::<Vec<_>>()
+        };
+        let writers: Vec<_> = (0..WRITER_COUNT).map(|writer| scope.spawn(move || write(writer))).collect();
+        let (began, mut found) = (Instant::now(), Vec::<SequencedMessage>::new());
+        while found.len() < usize::from(WRITER_COUNT) * MESSAGES_PER_WRITER {
+            let last = found.last().map_or(0, |last| last.sequence);
+            found.extend(reader.read_after(last, 5).unwrap());
+            assert!(began.elapsed() < READ_TIMEOUT, "only {} messages are read", found.len());
+        }
+        (writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect::<Vec<_>>(), found)
+    });
+    published.sort_by_key(|message| message.sequence);
+    assert!(published == found, "every message is read at its place, once and whole");
+}
+
+#[test]
+fn reader_beside_writers_of_nats_misses_no_message() {
+    check_reader_beside_writers(&start_nats().log_address("pump"));
+}
+
+#[test]
+fn reader_beside_writers_of_postgres_misses_no_message() {
+    check_reader_beside_writers(&start_postgres().log_address("pump"));
 }
