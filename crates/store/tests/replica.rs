@@ -4,14 +4,15 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use windlass_engine::Seq;
 use windlass_store::{
-    ExecuteError, MemorySequencer, SequencedMessage, Sequencer, SequencerError, SequencerFault, SqliteStore, Store,
-    StoreError,
+    ExecuteError, LogMessage, MemorySequencer, SequencedMessage, Sequencer, SequencerError, SequencerFault,
+    SqliteStore, Store, StoreError,
 };
 
 use support::{
@@ -116,15 +117,32 @@ fn message_of_newer_format_stops_copy_before_it() {
 
 #[test]
 fn message_that_reads_nothing_counts_once_although_repeated() {
-    let (first_place, second_place) = (TempStore::new(), TempStore::new());
-    let mut log = MemorySequencer::default();
-    let mut first = first_place.create();
-    fill_store(&mut first, 3);
-    first.attach_log(Box::new(log.clone()), "mill".to_owned());
-    first.publish_log(|_| {}).unwrap();
-    let upload = log.list_bodies().remove(0);
-    Sequencer::publish(&mut log, &upload).unwrap();
-    assert_eq!(read_log(&join_log(&second_place, &log)), read_log(&first));
+    let (place, other_place) = (TempStore::new(), TempStore::new());
+    let (log, mut other_log) = (MemorySequencer::default(), MemorySequencer::default());
+    let mut store = join_log(&place, &log);
+    commit_command(&mut store, &create_task("one"));
+    let message = LogMessage::decode(&log.list_bodies()[0]).unwrap();
+    let message = LogMessage { reads: BTreeMap::new(), ..message };
+    for _ in 0..2 {
+        Sequencer::publish(&mut other_log, &message.encode()).unwrap();
+    }
+    assert_eq!(read_log(&join_log(&other_place, &other_log)), read_log(&store));
+}
+
+/// Programs of different versions fold the same events to different rows.
+#[test]
+fn judgement_of_message_does_not_depend_on_rows() {
+    let (place, other_place) = (TempStore::new(), TempStore::new());
+    let log = MemorySequencer::default();
+    let (mut store, other) = (join_log(&place, &log), join_log(&other_place, &log));
+    commit_command(&mut store, &create_task("one"));
+    other.catch_up().unwrap();
+    let changed = other_place.open_connection().execute("UPDATE tasks SET row = json_set(row, '$.version', 1)", []);
+    assert_eq!(changed.unwrap(), 1);
+    assert_eq!(other.find_wrong_scopes().unwrap(), ["task/1"]);
+    commit_command(&mut store, &rename_task(1, "renamed"));
+    other.catch_up().unwrap();
+    assert_eq!(read_chain(&other_place), read_chain(&place));
 }
 
 /// The id of an effect has the position of the event that enqueues it.

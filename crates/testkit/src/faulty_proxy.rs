@@ -37,6 +37,8 @@ struct ProxyState {
     delay: Duration,
     connections: BTreeMap<u64, ProxyConnection>,
     accepted: u64,
+    /// The bytes to the server after which all connections are cut.
+    bytes_until_cut: Option<usize>,
     is_over: bool,
 }
 
@@ -63,6 +65,7 @@ impl FaultyProxy {
             delay: Duration::ZERO,
             connections: BTreeMap::new(),
             accepted: 0,
+            bytes_until_cut: None,
             is_over: false,
         };
         let target = SocketAddr::from((Ipv4Addr::LOCALHOST, target_port));
@@ -88,6 +91,11 @@ impl FaultyProxy {
     pub fn cut_connections(&self) {
         self.control.lock_state().cut_connections();
         self.control.changed.notify_all();
+    }
+
+    /// Ends all connections when so many more bytes have reached the server. New ones pass.
+    pub fn cut_connections_after(&self, bytes: usize) {
+        self.control.lock_state().bytes_until_cut = Some(bytes);
     }
 
     /// Ends all connections, and each new one at once, until [`heal`](Self::heal).
@@ -177,10 +185,14 @@ impl ProxyControl {
         let id = state.accepted;
         state.connections.insert(id, ProxyConnection { ends, open_directions: 2 });
         drop(state);
-        for (from, to) in [(client.try_clone()?, server.try_clone()?), (server, client)] {
+        let directions = [(client.try_clone()?, server.try_clone()?, true), (server, client, false)];
+        for (from, to, is_request) in directions {
             let (sender, receiver) = mpsc::channel();
             scope.spawn(move || self.read_bytes(from, &sender));
-            scope.spawn(move || self.write_bytes(id, to, &receiver));
+            scope.spawn(move || {
+                self.write_bytes(id, &to, is_request, &receiver);
+                self.end_direction(id, &to);
+            });
         }
         Ok(())
     }
@@ -196,13 +208,35 @@ impl ProxyControl {
         }
     }
 
-    /// Writes to the other end when the bytes arrive, and ends it after the last ones.
-    fn write_bytes(&self, id: u64, mut to: TcpStream, queue: &Receiver<DelayedBytes>) {
+    /// Writes to the other end when the bytes arrive.
+    fn write_bytes(&self, id: u64, mut to: &TcpStream, is_request: bool, queue: &Receiver<DelayedBytes>) {
         while let Ok(delayed) = queue.recv() {
-            if !self.wait_for_arrival(id, delayed.arrives_at) || to.write_all(&delayed.bytes).is_err() {
-                break;
+            if !self.wait_for_arrival(id, delayed.arrives_at) {
+                return;
+            }
+            let allowed = if is_request { self.count_request_bytes(delayed.bytes.len()) } else { None };
+            let bytes = &delayed.bytes[..allowed.unwrap_or(delayed.bytes.len())];
+            let written = to.write_all(bytes);
+            if allowed.is_some() {
+                self.lock_state().cut_connections();
+                self.changed.notify_all();
+            }
+            if written.is_err() || allowed.is_some() {
+                return;
             }
         }
+    }
+
+    /// Counts bytes to the server. If connections are to be cut within them, returns how many pass before.
+    fn count_request_bytes(&self, length: usize) -> Option<usize> {
+        let mut state = self.lock_state();
+        let left = state.bytes_until_cut?;
+        state.bytes_until_cut = left.checked_sub(length).filter(|left| *left > 0);
+        (left <= length).then_some(left)
+    }
+
+    /// Ends a direction after its last bytes, and forgets a connection without directions.
+    fn end_direction(&self, id: u64, to: &TcpStream) {
         let _ = to.shutdown(Shutdown::Write);
         let mut state = self.lock_state();
         if let Some(connection) = state.connections.get_mut(&id) {
@@ -289,6 +323,20 @@ mod tests {
         assert!(exchange(&mut stream, b"after").is_err());
         assert_eq!(exchange(&mut connect(&proxy), b"again").unwrap(), b"again");
         assert_eq!(proxy.accepted_count(), 2);
+    }
+
+    #[test]
+    fn cut_after_bytes_lets_exactly_these_pass() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let proxy = FaultyProxy::start(listener.local_addr().unwrap().port()).unwrap();
+        proxy.cut_connections_after(5);
+        let mut stream = connect(&proxy);
+        let (mut server, _) = listener.accept().unwrap();
+        stream.write_all(b"before and after").unwrap();
+        let mut received = Vec::new();
+        server.read_to_end(&mut received).unwrap();
+        assert_eq!(received, b"befor");
+        assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);
     }
 
     #[test]

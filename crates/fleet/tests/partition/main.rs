@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use windlass_engine::{Command, EventSubject};
+use windlass_engine::{Command, EventSubject, NewTask};
 use windlass_fleet::{FleetAccess, FleetService, LogSettings, connect_service};
 use windlass_store::{LogMessage, SqliteStore, Store as _};
 use windlass_testkit::nats_server::NatsServer;
@@ -87,6 +87,30 @@ fn distant_writer_makes_progress_beside_busy_one() {
     check_same_copies("a distant writer", &[&places[0], &places[1]]);
     // Each command is one message: none was a conflict.
     assert_eq!(read_messages(server.port()).len() as u32, 2 + DISTANT_COMMITS + busy_commits);
+}
+
+/// The log has a commit of several messages completely or not at all.
+#[test]
+fn long_commit_is_whole_although_connection_breaks_within_it() {
+    let server = start_server();
+    let proxy = FaultyProxy::start(server.port()).unwrap();
+    let places = [TempStore::new(), TempStore::new()];
+    let mut store = join_log(&places[0], proxy.port());
+    commit_command(&mut store, &create_task("short"));
+    for kilobytes in [1000, 1900] {
+        proxy.cut_connections_after(kilobytes * 1024);
+        // Each character is two bytes of the message, so that it has three parts.
+        let body = Some("\"".repeat(1024 * 1024));
+        commit_command(
+            &mut store,
+            &Command::CreateTask(NewTask { goal: "long".to_owned(), body, ..NewTask::default() }),
+        );
+    }
+    assert!(proxy.accepted_count() >= 3, "each cut ended a connection");
+    let other = join_log(&places[1], server.port());
+    other.catch_up().unwrap();
+    check_same_copies("a long commit", &[&places[0], &places[1]]);
+    assert_eq!(read_messages(server.port()).len(), 3);
 }
 
 fn start_server() -> NatsServer {
