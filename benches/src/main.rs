@@ -5,7 +5,7 @@
 //! ```
 //!
 //! `--only` measures the named sections: `stores`, `hooks`, `contention`, `commands`, `configured`, `bridge`, `log`, `processes`, `loops`,
-//! `delivery`, `workers`, `mcp`, `page`.
+//! `delivery`, `workers`, `mcp`, `page`, `fleet`.
 //!
 //! Figures are ratios to a floor that was measured minutes apart on the same machine. A missed goal is reported and fails nothing.
 
@@ -17,6 +17,7 @@ mod commands;
 mod configured;
 mod contention;
 mod delivery;
+mod fleet;
 mod floors;
 mod hooks;
 mod log;
@@ -60,7 +61,7 @@ const QUICK_SCALE: BenchScale =
 type MeasureSection = fn(BenchScale, &BaselineTimes, &mut BenchReport) -> BenchResult<()>;
 
 /// All sections, in the order of the page.
-const SECTIONS: [(&str, MeasureSection); 13] = [
+const SECTIONS: [(&str, MeasureSection); 14] = [
     ("stores", stores::measure),
     ("hooks", |scale, _, report| hooks::measure(scale, report)),
     ("contention", |scale, _, report| contention::measure(scale, report)),
@@ -74,6 +75,7 @@ const SECTIONS: [(&str, MeasureSection); 13] = [
     ("workers", |scale, _, report| workers::measure(scale, report)),
     ("mcp", |scale, _, report| mcp::measure(scale, report)),
     ("page", |scale, _, report| page::measure(scale, report)),
+    ("fleet", |scale, _, report| fleet::measure(scale, report)),
 ];
 
 /// The first argument of the supervisor process, which starts programs for this one.

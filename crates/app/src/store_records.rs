@@ -165,6 +165,11 @@ pub fn put_store_away(project: &Project, store: SqliteStore) -> Result<PathBuf, 
     Ok(file)
 }
 
+/// Opens a store that [`put_store_away`] has written, to read it.
+pub fn open_put_away_store(file: &Path) -> Result<SqliteStore, Failure> {
+    SqliteStore::open_foreign(file).map_err(hints::store_failure)
+}
+
 /// Creates a store that is removed after its use, with [`remove_scratch_store`].
 pub fn create_scratch_store(file: &Path) -> Result<SqliteStore, Failure> {
     remove_scratch_store(file);

@@ -185,6 +185,14 @@ fn project_enters_and_leaves_fleet_with_same_positions() {
     let joined = barn.json(&["fleet", "join", &address, "--accept-loss", "--discard"]);
     assert!(joined["discarded"].as_str().unwrap().contains(".windlass/backups/"), "{joined}");
     assert_eq!(barn.json_lines(&["events"]), mill.json_lines(&["events"]));
+
+    let shed = TestWorld::with_tasks(&["Done", "Four"]);
+    shed.run_ok(&["task", "add", "Five", "--depends", "T2"]);
+    shed.run_ok(&["task", "complete", "T1", "--force"]);
+    let joined = shed.json(&["fleet", "join", &address, "--accept-loss", "--import-open"]);
+    assert_eq!(joined["imported"], json!([{"old": "T2", "new": "T4"}, {"old": "T3", "new": "T5"}]));
+    assert_eq!(shed.json(&["task", "show", "T5"])["openDependencies"], 1);
+    assert_eq!(barn.json_lines(&["events"]), mill.json_lines(&["events"]));
 }
 
 #[test]

@@ -6,12 +6,13 @@
 
 use std::path::PathBuf;
 
-use windlass_engine::Seq;
+use windlass_engine::{Seq, TaskId};
 use windlass_fleet::{FleetAccess, FleetAddress, FleetService, LogSettings, ServiceReport, connect_service};
 use windlass_store::{Lifetime, RepairReport, SqliteStore};
 
 use super::FleetMembership;
 use super::heartbeats::service_failure;
+use super::open_task_import::import_open_tasks;
 use crate::context::{CommandContext, OpenedProject};
 use crate::person::require_person;
 use crate::project::{Project, quote_shell_word};
@@ -29,6 +30,16 @@ pub struct EntryRequest {
     pub accepts_loss: bool,
 }
 
+/// What becomes of a log of the project's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnLogPolicy {
+    Refuse,
+    /// It is put away.
+    Discard,
+    /// It is put away, and its open tasks are created in the fleet.
+    ImportOpenTasks,
+}
+
 /// What entered or left a fleet.
 #[derive(Debug, Clone)]
 pub struct EntryReport {
@@ -37,7 +48,9 @@ pub struct EntryReport {
     pub events: u64,
     pub service: ServiceReport,
     /// The file of a log of the project's own that was put away.
-    pub discarded: Option<String>,
+    pub discarded: Option<PathBuf>,
+    /// The tasks that were created from it: their old ids, and their new ones.
+    pub imported: Vec<(TaskId, TaskId)>,
 }
 
 impl EntryRequest {
@@ -98,6 +111,7 @@ pub fn create_fleet(
         events: opened.store.head().map_err(hints::store_failure)?.0,
         service: report,
         discarded: None,
+        imported: Vec::new(),
     })
 }
 
@@ -105,7 +119,7 @@ pub fn create_fleet(
 pub fn join_fleet(
     context: &CommandContext,
     request: &EntryRequest,
-    discards: bool,
+    own_log: OwnLogPolicy,
     show_progress: &mut dyn FnMut(Seq, u64),
 ) -> Result<EntryReport, Failure> {
     let project = match context.find_project() {
@@ -119,10 +133,13 @@ pub fn join_fleet(
     let mut opened = context.with_open_store(project.clone(), store);
     check_entry(&opened)?;
     let own = opened.store.head().map_err(hints::store_failure)?;
-    if own > Seq::START && !discards {
+    if own > Seq::START && own_log == OwnLogPolicy::Refuse {
         return Err(Failure::new(FailureCode::Fleet, "cannot join a fleet with a log of this project's own")
             .with_cause(format!("the store has {} events that the fleet does not know", own.0))
-            .with_hint("`--discard` puts this log away, into `.windlass/backups`, and joins without it"));
+            .with_hint(
+                "`--import-open` puts this log away, into `.windlass/backups`, and creates its open tasks in the fleet; \
+                 `--discard` joins without them",
+            ));
     }
     let membership = request.membership(context, &project)?;
     let mut service = connect(&membership)?;
@@ -140,7 +157,7 @@ pub fn join_fleet(
             let file = store_records::put_store_away(&project, opened.store)?;
             let store = store_records::open_or_create_store(&project, Lifetime::Command, context.trust)?;
             opened = context.with_open_store(project.clone(), store);
-            Some(file.display().to_string())
+            Some(file)
         }
         false => None,
     };
@@ -150,12 +167,17 @@ pub fn join_fleet(
     opened.store.attach_log(service, machine.clone());
     let read = opened.store.catch_up_with_progress(|head, sequence| show_progress(head, last.saturating_sub(sequence)));
     read.map_err(hints::store_failure)?;
+    let imported = match (&discarded, own_log) {
+        (Some(file), OwnLogPolicy::ImportOpenTasks) => import_open_tasks(&mut opened, file)?,
+        _ => Vec::new(),
+    };
     Ok(EntryReport {
         machine,
         address: membership.address.clone(),
         events: opened.store.head().map_err(hints::store_failure)?.0,
         service: report,
         discarded,
+        imported,
     })
 }
 

@@ -19,12 +19,15 @@ mod follower;
 mod heartbeats;
 mod local_servers;
 mod membership;
+mod open_task_import;
 mod owner_liveness;
 
 pub use windlass_fleet::{FleetAddress, LogSettings, ServiceReport};
 
 pub use connection::{attach_log, connect_project, refresh_copy, wait_for_log_until_cancelled};
-pub use entry::{EntryReport, EntryRequest, LeaveReport, create_fleet, join_fleet, leave_fleet, repair_fleet};
+pub use entry::{
+    EntryReport, EntryRequest, LeaveReport, OwnLogPolicy, create_fleet, join_fleet, leave_fleet, repair_fleet,
+};
 pub use fleet_report::{FleetFinding, FleetReport, MachineReport, build_fleet_report, config_digest};
 pub use follower::{FleetFollower, FollowSettings};
 pub use heartbeats::{service_failure, silent_owners};

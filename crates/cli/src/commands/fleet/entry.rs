@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use windlass_app::context::CommandContext;
-use windlass_app::fleet::{self, EntryReport, EntryRequest, FleetAddress, LogSettings};
+use windlass_app::fleet::{self, EntryReport, EntryRequest, FleetAddress, LogSettings, OwnLogPolicy};
 use windlass_app::{Failure, FailureCode};
 use windlass_text as text;
 
@@ -107,14 +107,22 @@ pub struct JoinArgs {
     #[command(flatten)]
     address: AddressArgs,
     /// Put a log of this project's own away, into `.windlass/backups`
-    #[arg(long)]
+    #[arg(long, conflicts_with = "import_open")]
     discard: bool,
+    /// Put it away, and create its open tasks in the fleet
+    #[arg(long)]
+    import_open: bool,
 }
 
 pub fn run_join(context: &CommandContext, args: JoinArgs, out: &mut Output) -> CommandResult {
     let request = args.address.into_request()?;
     let mut progress = ProgressLine::new("reading");
-    let report = fleet::join_fleet(context, &request, args.discard, &mut |head, left| {
+    let own_log = match (args.discard, args.import_open) {
+        (_, true) => OwnLogPolicy::ImportOpenTasks,
+        (true, false) => OwnLogPolicy::Discard,
+        (false, false) => OwnLogPolicy::Refuse,
+    };
+    let report = fleet::join_fleet(context, &request, own_log, &mut |head, left| {
         progress.show(head.0, head.0 + left);
     })?;
     drop(progress);
@@ -125,7 +133,8 @@ fn print_entry(report: &EntryReport, done: &str, out: &mut Output) -> CommandRes
     if out.is_json() {
         return out.print_json(&json!({
             "address": report.address, "machine": report.machine, "events": report.events,
-            "service": report.service, "discarded": report.discarded,
+            "service": report.service, "discarded": report.discarded.as_ref().map(|file| file.to_string_lossy()),
+            "imported": report.imported.iter().map(|(old, new)| json!({"old": old, "new": new})).collect::<Vec<_>>(),
         }));
     }
     out.print_line(format_args!(
@@ -137,7 +146,10 @@ fn print_entry(report: &EntryReport, done: &str, out: &mut Output) -> CommandRes
     out.print_line(format_args!("  service  {}", text::clean_line(&report.service.name)))?;
     out.print_line(format_args!("  events   {}", report.events))?;
     if let Some(file) = &report.discarded {
-        out.print_line(format_args!("  put away {}", text::clean_line(file)))?;
+        out.print_line(format_args!("  put away {}", text::clean_line(&file.to_string_lossy())))?;
+    }
+    for (old, new) in &report.imported {
+        out.print_line(format_args!("  {old} is {new} now"))?;
     }
     for weakness in &report.service.weaknesses {
         out.print_line(format_args!("{} {}", out.paint(TextTone::Warning, "accepted:"), text::clean_line(weakness)))?;

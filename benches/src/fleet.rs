@@ -1,0 +1,173 @@
+//! A copy of a fleet's log, beside a store of its own and a bare client of the server. The server is NATS on this machine, with one
+//! copy of each message.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use windlass_fleet::{FleetAccess, FleetService, LogSettings, connect_service};
+use windlass_store::{Lifetime, SqliteStore};
+use windlass_testkit::nats_server::NatsServer;
+
+use crate::commands::find_program;
+use crate::floors::run_command;
+use crate::report::{BenchReport, SortedDurations, at_most, format_duration, ratio};
+use crate::stores::fill_store;
+use crate::{BenchResult, BenchScale};
+
+/// The size of a published message, about that of a commit.
+const MESSAGE_BYTES: usize = 1024;
+
+pub fn measure(scale: BenchScale, report: &mut BenchReport) -> BenchResult<()> {
+    let Some(server) = NatsServer::start() else {
+        report.begin_section("A fleet");
+        report.add_fact("not measured", "`scripts/clients` installs nats-server");
+        return Ok(());
+    };
+    report.begin_section("A fleet, on one server of NATS on this machine");
+    measure_publishing(scale, &server, report)?;
+    measure_commands(scale, &server, report)?;
+    measure_joining(scale, &server, report)
+}
+
+fn connect_log(server: &NatsServer, project: &str) -> BenchResult<Box<dyn FleetService>> {
+    let address = server.log_address(project).parse()?;
+    let mut service = connect_service(FleetAccess { address, credentials: None, certificates: None })?;
+    if service.inspect_service()?.log.is_none() {
+        service.create_log(LogSettings { replicas: 1, syncs_always: false })?;
+    }
+    Ok(service)
+}
+
+/// Compares a publication with that of a client that only writes and reads lines.
+fn measure_publishing(scale: BenchScale, server: &NatsServer, report: &mut BenchReport) -> BenchResult<()> {
+    let mut service = connect_log(server, "publish")?;
+    let mut bare = BareClient::connect(server.port())?;
+    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    for turn in 0..scale.repetitions {
+        let mut body = format!("{turn} ").into_bytes();
+        body.resize(MESSAGE_BYTES, b'x');
+        let began = Instant::now();
+        service.publish(&body)?;
+        ours.push(began.elapsed());
+        body[0] = b'b';
+        let began = Instant::now();
+        bare.publish("windlass.publish.log", &body)?;
+        floor.push(began.elapsed());
+    }
+    let (ours, floor) = (SortedDurations::from_unsorted(ours), SortedDurations::from_unsorted(floor));
+    let times = ratio(ours.p50(), floor.p50());
+    let measured = format!("{times:.2} × ({} beside {})", format_duration(ours.p50()), format_duration(floor.p50()));
+    report.add_figure("a message through the adapter, against a bare client", measured, times, at_most(1.1, " ×"));
+    Ok(())
+}
+
+/// Compares whole commands in a fleet with the same ones in a store of its own.
+fn measure_commands(scale: BenchScale, server: &NatsServer, report: &mut BenchReport) -> BenchResult<()> {
+    let windlass = find_program("windlass")?;
+    let (alone, member) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let run = |place: &Path, words: &[&str]| {
+        let mut command = Command::new(&windlass);
+        command.args(words).current_dir(place).env("WINDLASS_STATE_DIR", place.join("state"));
+        run_command(command)
+    };
+    run(alone.path(), &["init"])?;
+    run(member.path(), &["init"])?;
+    let address = server.log_address("commands");
+    run(member.path(), &["fleet", "create", &address, "--replicas", "1", "--accept-loss"])?;
+    for (name, words) in [("task add", &["task", "add", "one more"][..]), ("task next", &["task", "next"])] {
+        let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+        for _ in 0..scale.command_repetitions {
+            for (place, times) in [(alone.path(), &mut theirs), (member.path(), &mut ours)] {
+                let began = Instant::now();
+                run(place, words)?;
+                times.push(began.elapsed());
+            }
+        }
+        let (theirs, ours) = (SortedDurations::from_unsorted(theirs), SortedDurations::from_unsorted(ours));
+        let times = ratio(ours.p50(), theirs.p50());
+        let measured =
+            format!("{times:.2} × ({} beside {})", format_duration(ours.p50()), format_duration(theirs.p50()));
+        report.add_figure(&format!("`{name}` in a fleet, against one machine alone"), measured, times, at_most(3.0, " ×"));
+    }
+    Ok(())
+}
+
+/// Measures how long a log takes to publish, and to read on another machine.
+fn measure_joining(scale: BenchScale, server: &NatsServer, report: &mut BenchReport) -> BenchResult<()> {
+    let directory = tempfile::tempdir()?;
+    let mut store = SqliteStore::create(&directory.path().join("first.db"), Lifetime::Service)?;
+    // A task has two events.
+    fill_store(&mut store, scale.sizes[2] / 2)?;
+    let events = store.head()?.0;
+    store.attach_log(connect_log(server, "joining")?, "first".to_owned());
+    let began = Instant::now();
+    store.publish_log(|_| {})?;
+    report.add_fact(&format!("publishing a log of {events} events"), format_duration(began.elapsed()));
+    let mut joined = SqliteStore::create(&directory.path().join("second.db"), Lifetime::Service)?;
+    joined.join_log()?;
+    joined.attach_log(connect_log(server, "joining")?, "second".to_owned());
+    let began = Instant::now();
+    joined.catch_up()?;
+    let took = began.elapsed();
+    if joined.head()? != store.head()? {
+        return Err("the copy has other events than the log".into());
+    }
+    let million = Duration::from_secs_f64(took.as_secs_f64() * 1e6 / events as f64);
+    let measured = format!("{}, so a million take {:.0} s", format_duration(took), million.as_secs_f64());
+    report.add_figure(
+        &format!("joining a log of {events} events"),
+        measured,
+        million.as_secs_f64(),
+        at_most(60.0, " s for a million"),
+    );
+    Ok(())
+}
+
+/// A client of NATS that knows two messages: publish, and its acknowledgement.
+struct BareClient {
+    reader: BufReader<TcpStream>,
+    sent: u64,
+}
+
+impl BareClient {
+    fn connect(port: u16) -> BenchResult<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_nodelay(true)?;
+        let mut client = Self { reader: BufReader::new(stream), sent: 0 };
+        client.read_line()?;
+        client.send(b"CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\nSUB acks.* 1\r\nPING\r\n")?;
+        while client.read_line()? != "PONG" {}
+        Ok(client)
+    }
+
+    /// Publishes a message, and waits until the stream has it.
+    fn publish(&mut self, subject: &str, body: &[u8]) -> BenchResult<()> {
+        self.sent += 1;
+        let mut message = format!("PUB {subject} acks.{} {}\r\n", self.sent, body.len()).into_bytes();
+        message.extend(body);
+        message.extend(b"\r\n");
+        self.send(&message)?;
+        loop {
+            let line = self.read_line()?;
+            if line == "PING" {
+                self.send(b"PONG\r\n")?;
+            } else if line.starts_with("MSG acks.") {
+                let answer = self.read_line()?;
+                return if answer.contains("\"seq\"") { Ok(()) } else { Err(answer.into()) };
+            }
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> BenchResult<()> {
+        Ok(self.reader.get_mut().write_all(bytes)?)
+    }
+
+    fn read_line(&mut self) -> BenchResult<String> {
+        let mut line = String::new();
+        self.reader.read_line(&mut line)?;
+        Ok(line.trim_end().to_owned())
+    }
+}
