@@ -90,7 +90,12 @@ fn measure_commands(scale: BenchScale, server: &NatsServer, report: &mut BenchRe
         let times = ratio(ours.p50(), theirs.p50());
         let measured =
             format!("{times:.2} × ({} beside {})", format_duration(ours.p50()), format_duration(theirs.p50()));
-        report.add_figure(&format!("`{name}` in a fleet, against one machine alone"), measured, times, at_most(3.0, " ×"));
+        report.add_figure(
+            &format!("`{name}` in a fleet, against one machine alone"),
+            measured,
+            times,
+            at_most(3.0, " ×"),
+        );
     }
     Ok(())
 }
@@ -138,7 +143,8 @@ impl BareClient {
         stream.set_nodelay(true)?;
         let mut client = Self { reader: BufReader::new(stream), sent: 0 };
         client.read_line()?;
-        client.send(b"CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\nSUB acks.* 1\r\nPING\r\n")?;
+        client
+            .send(b"CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\nSUB acks.* 1\r\nPING\r\n")?;
         while client.read_line()? != "PONG" {}
         Ok(client)
     }

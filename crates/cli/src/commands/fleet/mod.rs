@@ -12,10 +12,10 @@ use crate::output::{CommandResult, EarlyExit, Output};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
-  windlass fleet up --nodes 3                             try it: three servers on this machine
-  windlass fleet create nats://127.0.0.1:4222/shop        on the machine that has the project
-  windlass fleet join nats://127.0.0.1:4222/shop          on every other machine
-  windlass fleet status                                   machines, lag and weaknesses
+  windlass fleet up --nodes 3                        start servers to try it
+  windlass fleet create nats://127.0.0.1:4222/shop   where the project is
+  windlass fleet join nats://127.0.0.1:4222/shop     on every other machine
+  windlass fleet status                              machines and lag
 
 The address ends with the name of the project. docs/how-to/run-a-fleet.md sets up servers of your own.")]
 pub enum Command {

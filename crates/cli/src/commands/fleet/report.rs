@@ -10,6 +10,8 @@ use windlass_text as text;
 use crate::output::{CommandResult, EarlyExit, Output, TextTone};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass fleet status")]
 pub struct StatusArgs {}
 
 pub fn run_status(context: &CommandContext, _: &StatusArgs, out: &mut Output) -> CommandResult {
@@ -101,7 +103,10 @@ fn print_finding(finding: &FleetFinding, out: &mut Output) -> CommandResult {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The exit code is 1 if something has to be changed.")]
+#[command(after_help = "Examples:
+  windlass fleet doctor
+
+The exit code is 1 if something has to be changed.")]
 pub struct DoctorArgs {}
 
 pub fn run_doctor(context: &CommandContext, _: &DoctorArgs, out: &mut Output) -> Result<u8, EarlyExit> {
