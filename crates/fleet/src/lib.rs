@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Invariants:
-//! - Async code stays in this crate: a caller blocks and drives its connection, and a thread does so between two calls.
+//! - Async code stays in this crate: a caller blocks and drives its connection, and a thread does so between two calls. Async code calls a
+//!   service from a blocking task.
 //! - A service connects when it is used first, so a project opens without the network. A broken connection is opened again by the
 //!   next call, and every call ends in bounded time.
 //! - Credentials come from files; an address has none. Other machines are reached through TLS only.
@@ -23,8 +24,9 @@ mod runtime_thread;
 mod service;
 
 pub use address::{FleetAddress, FleetAddressError, ServerEndpoint, ServiceKind};
-pub use nats::{NatsService, describe_permissions};
+pub use nats::NatsService;
 pub use postgres::PostgresService;
 pub use service::{
     FleetAccess, FleetService, LogSettings, OwnerHeartbeat, PublishedEvent, ServiceLog, ServiceReport, connect_service,
+    describe_permissions,
 };

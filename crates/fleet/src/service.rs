@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use windlass_store::{Sequencer, SequencerError};
 
 use crate::address::{FleetAddress, ServiceKind};
-use crate::nats::NatsService;
-use crate::postgres::PostgresService;
+use crate::nats::{NatsService, list_rights};
+use crate::postgres::{PostgresService, list_grants};
 
 /// With fewer copies, the loss of one server can lose messages, or stop the fleet.
 const SAFE_REPLICAS: usize = 3;
@@ -138,6 +138,15 @@ pub fn connect_service(access: FleetAccess) -> std::io::Result<Box<dyn FleetServ
         ServiceKind::Nats => Box::new(NatsService::new(access)?),
         ServiceKind::Postgres => Box::new(PostgresService::new(access)?),
     })
+}
+
+/// Returns the least rights of a user who works on a project, after its log was created: lines of the configuration of a server of
+/// NATS, or statements for PostgreSQL. The rights of PostgreSQL are those for all logs of the database.
+pub fn describe_permissions(address: &FleetAddress) -> String {
+    match address.service() {
+        ServiceKind::Nats => list_rights(address.project()),
+        ServiceKind::Postgres => list_grants(address.user().unwrap_or("windlass")),
+    }
 }
 
 /// Returns how far the clock of this machine is ahead of a service, in milliseconds. The service was asked for its time at

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::nats_server::NatsServer;
+use crate::nats_server::{NatsServer, POLL_INTERVAL};
 
 const SERVER_COUNT: usize = 3;
 /// How long servers may take to elect a leader.
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A cluster whose servers sync each message. Dropping it ends its processes.
+/// A cluster. Dropping it ends its processes.
 pub struct NatsCluster {
     servers: Vec<ClusterMember>,
 }
@@ -25,13 +25,19 @@ struct ClusterMember {
 }
 
 impl NatsCluster {
-    /// Starts three servers, and waits until they agree; none if the server is not installed.
+    /// Starts three servers, and waits until they agree; none if the server is not installed. They do not sync each message: a
+    /// killed process loses nothing that it has written.
     pub fn start() -> Option<Self> {
+        Self::start_with("")
+    }
+
+    /// Starts three servers with lines of a configuration file, such as `jetstream { sync_interval: always }`.
+    pub fn start_with(configuration: &str) -> Option<Self> {
         let ports = find_free_ports(SERVER_COUNT);
         let routes: Vec<String> = ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
         let mut servers = Vec::new();
         for (index, route) in routes.iter().enumerate() {
-            let configuration = format!("server_name: n{index}\njetstream {{ sync_interval: always }}\n");
+            let configuration = format!("server_name: n{index}\n{configuration}\n");
             let arguments = ["--cluster_name", "windlass", "--cluster", route, "--routes", &routes.join(",")];
             let mut arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
             arguments.extend(["--http_port", "-1", "--jetstream"].map(str::to_owned));
@@ -65,7 +71,7 @@ impl NatsCluster {
                 }
             }
             assert!(began.elapsed() < ELECTION_TIMEOUT, "no server leads {stream}");
-            std::thread::yield_now();
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -91,7 +97,7 @@ impl NatsCluster {
             .all(|member| fetch_report(member.report_port, "/healthz").is_some_and(|report| report["status"] == "ok"))
         {
             assert!(began.elapsed() < ELECTION_TIMEOUT, "the servers do not agree");
-            std::thread::yield_now();
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }

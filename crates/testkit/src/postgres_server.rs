@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 
+use crate::nats_server::POLL_INTERVAL;
+
 /// How long a server may take to listen.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// The user that owns the database.
@@ -25,9 +27,9 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Starts the newest installed server; none if there is none.
+    /// Starts the newest installed server; none if there is none. It syncs nothing: tests end its process, not the machine.
     pub fn start() -> Option<Self> {
-        Self::start_on(5432, "", |_| {})
+        Self::start_on(5432, "fsync = off", |_| {})
     }
 
     /// Starts a server with lines of a configuration file, after `prepare` has put files into the directory that relative paths
@@ -96,7 +98,7 @@ impl PostgresServer {
             let ended = self.process.try_wait().expect("a child can be asked for its state");
             let log = || fs::read_to_string(self.directory.path().join("server.log")).unwrap_or_default();
             assert!(ended.is_none() && began.elapsed() < START_TIMEOUT, "PostgreSQL does not start: {}", log());
-            std::thread::yield_now();
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }

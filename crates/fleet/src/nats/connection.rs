@@ -99,8 +99,9 @@ impl NatsConnection {
             .name("windlass")
             .connection_timeout(CONNECT_TIMEOUT)
             .request_timeout(Some(REQUEST_TIMEOUT))
-            // A broken connection is replaced by the next call.
+            // The next call replaces a broken connection, with a server of the address.
             .max_reconnects(address.servers().len())
+            .ignore_discovered_servers()
             .require_tls(address.is_encrypted())
             .event_callback(move |event| {
                 if matches!(event, Event::Disconnected | Event::Closed) {
@@ -108,10 +109,6 @@ impl NatsConnection {
                 }
                 std::future::ready(())
             });
-        if !address.is_encrypted() {
-            // Servers of other machines that this one tells of.
-            options = options.ignore_discovered_servers();
-        }
         if let Some(certificates) = &access.certificates {
             options = options.add_root_certificates(certificates.clone());
         }

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use windlass_store::{SequencedMessage, Sequencer, SequencerError};
 
-pub use self::permissions::describe_permissions;
+pub use self::permissions::list_rights;
 
 use self::connection::NatsConnection;
 use self::names::ProjectSubjects;

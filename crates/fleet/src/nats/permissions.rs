@@ -3,7 +3,7 @@
 use super::names::ProjectSubjects;
 
 /// Returns the rights of a user who works on a project whose log exists, as lines of the configuration of a server of NATS.
-pub fn describe_permissions(project: &str) -> String {
+pub fn list_rights(project: &str) -> String {
     let subjects = ProjectSubjects::new(project);
     let (log, beats, events) = (subjects.log_stream(), subjects.beat_stream(), subjects.event_stream());
     let mut publish = vec![subjects.log_subject(), subjects.all_beats(), subjects.all_events()];

@@ -15,12 +15,15 @@ mod beats;
 mod connection;
 mod log;
 mod password_file;
+mod permissions;
 mod report;
 mod tls;
 
 use std::time::{Duration, Instant};
 
 use windlass_store::{SequencedMessage, Sequencer, SequencerError};
+
+pub use self::permissions::list_grants;
 
 use self::connection::PostgresConnection;
 use crate::failure::refused;

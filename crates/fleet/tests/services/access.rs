@@ -14,7 +14,7 @@ use windlass_testkit::nats_cluster::find_free_ports;
 use windlass_testkit::nats_server::NatsServer;
 use windlass_testkit::postgres_server::{DATABASE_USER, PostgresServer};
 
-use crate::{ONE_COPY, access_log, assert_refused, connect};
+use crate::{ONE_COPY, access_log, assert_refused, connect, start_postgres};
 
 /// The seed and the public key of a user.
 const NKEY_SEED: &str = "SUAIO3FHUX5PNV2LQIIP7TZ3N4L7TX3W53MQGEIVYFIGA635OZCKEYHFLM";
@@ -76,20 +76,38 @@ fn nats_needs_known_certificate_and_credentials() {
 fn member_of_nats_needs_only_described_permissions() {
     let configuration = format!(
         "authorization {{ users: [\n{{ user: admin, password: a }}\n{{ user: mill, password: m, {} }}\n] }}\n",
-        describe_permissions("pump")
+        describe_permissions(&"nats://localhost/pump".parse().unwrap())
     );
     let server = NatsServer::start_with(&configuration).expect("`scripts/clients` installs nats-server");
     let address = server.log_address("pump");
     try_create(&address, Some("admin:a"), None).unwrap();
-    call_with(&address, Some("mill:m"), None, use_service);
+    call_with(&address, Some("mill:m"), None, |service| {
+        use_service(service);
+        let event =
+            PublishedEvent { position: 1, session: None, event_type: "task.created".to_owned(), body: b"{}".to_vec() };
+        service.publish_events(&[event]).unwrap();
+        assert_eq!(service.last_published_event().unwrap(), 1);
+    });
+}
+
+#[test]
+fn member_of_postgres_needs_only_described_permissions() {
+    let server = start_postgres();
+    let address = server.log_address("pump");
+    try_create(&address, None, None).unwrap();
+    let member = address.replace(DATABASE_USER, "mill");
+    let grants = describe_permissions(&member.parse().unwrap());
+    run_statements(&server, 5432, &format!("CREATE ROLE mill LOGIN; {grants}"));
+    call_with(&member, None, None, use_service);
+    assert_refused(try_create(&member.replace("/pump", "/other"), None, None), "permission denied");
 }
 
 /// Calls everything that a member needs.
 fn use_service(service: &mut dyn FleetService) {
     service.publish(b"one").unwrap();
-    service.publish(&vec![b'x'; 2_000_000]).unwrap();
+    let last = service.publish(&vec![b'x'; 2_000_000]).unwrap();
     assert_eq!(service.read_after(0, 10).unwrap().len(), 2);
-    service.wait_after(4, Duration::ZERO).unwrap();
+    service.wait_after(last, Duration::ZERO).unwrap();
     service.inspect_service().unwrap();
     let heartbeat = OwnerHeartbeat {
         machine: "mill".to_owned(),
@@ -101,19 +119,17 @@ fn use_service(service: &mut dyn FleetService) {
     service.record_heartbeat(&heartbeat, Duration::from_secs(60)).unwrap();
     assert_eq!(service.list_heartbeats().unwrap().len(), 1);
     service.remove_heartbeat("mill", "run.1").unwrap();
-    let event =
-        PublishedEvent { position: 1, session: None, event_type: "task.created".to_owned(), body: b"{}".to_vec() };
-    service.publish_events(&[event]).unwrap();
-    assert_eq!(service.last_published_event().unwrap(), 1);
 }
 
-/// Sets the password of the user through the socket, where the server asks for none.
-async fn set_password(server: &PostgresServer, port: u16) {
+/// Runs statements through the socket, where the server asks for no password.
+fn run_statements(server: &PostgresServer, port: u16, statements: &str) {
     let mut config = tokio_postgres::Config::new();
     config.host(server.socket_directory()).port(port).user(DATABASE_USER).dbname("postgres");
-    let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client.batch_execute(&format!("ALTER ROLE {DATABASE_USER} PASSWORD 's:3cret'")).await.unwrap();
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+        let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client.batch_execute(statements).await.unwrap();
+    });
 }
 
 #[test]
@@ -128,7 +144,7 @@ fn postgres_needs_known_certificate_and_password() {
         fs::write(data.join("pg_hba.conf"), "local all all trust\nhostssl all all all scram-sha-256\n").unwrap();
     });
     let server = server.expect("`scripts/setup` installs postgresql");
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(set_password(&server, port));
+    run_statements(&server, port, &format!("ALTER ROLE {DATABASE_USER} PASSWORD 's:3cret'"));
     let address = format!("postgres://localhost:{port}/postgres/pump");
     let authority = certificate.authority();
     try_create(&address, Some("*:*:*:windlass:s\\:3cret\n"), Some(&authority)).unwrap();

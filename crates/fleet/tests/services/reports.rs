@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_fleet::{FleetService, LogSettings, ServiceKind, ServiceLog};
 use windlass_testkit::postgres_server::PostgresServer;
 
-use crate::{connect, start_nats, start_postgres};
+use crate::{connect, start_nats};
 
 /// Checks the parts that all services have, and returns the weaknesses before and after the creation of the log.
 fn check_report(service: &mut dyn FleetService, name: &str, settings: LogSettings) -> [Vec<String>; 2] {
@@ -43,7 +43,7 @@ fn report_of_nats_names_copies_and_unknown_sync() {
 
 #[test]
 fn report_of_postgres_names_missing_standby() {
-    let server = start_postgres();
+    let server = PostgresServer::start_on(5432, "", |_| {}).expect("`scripts/setup` installs postgresql");
     let settings = LogSettings { replicas: 1, syncs_always: false };
     let [before, after] = check_report(&mut *connect(&server.log_address("pump")), "PostgreSQL", settings);
     assert_eq!(before, after);
@@ -53,7 +53,7 @@ fn report_of_postgres_names_missing_standby() {
 #[test]
 fn report_of_postgres_names_settings_that_lose_commits() {
     let configuration = "fsync = off\nsynchronous_commit = off\n";
-    let server = PostgresServer::start_on(5432, configuration, |_| {}).unwrap();
+    let server = PostgresServer::start_on(5432, configuration, |_| {}).expect("`scripts/setup` installs postgresql");
     let report = connect(&server.log_address("pump")).inspect_service().unwrap();
     assert_eq!(report.weaknesses.len(), 3, "{report:?}");
 }
