@@ -323,7 +323,7 @@ fn check_overtaken_messages(rules: EngineRules, history: &[HistoryStep]) -> Test
     check_same_stores(&places)
 }
 
-/// Decides a command on a copy without an append.
+/// Decides a command on a copy without an append. A decision without events is not published.
 fn decide_commit(
     copy: &SqliteStore,
     rules: &EngineRules,
@@ -333,7 +333,7 @@ fn decide_commit(
 ) -> Option<(StoreCommit, SearchAnswers)> {
     let view = copy.open_view().expect("the store can be read");
     let recorder = SearchRecorder::new(&*view);
-    let decision = decide_events(&recorder, rules, origin, command)?;
+    let decision = decide_events(&recorder, rules, origin, command).filter(|decision| !decision.events.is_empty())?;
     let id = CommitId { after: recorder.head_position().expect("the store can be read"), nonce };
     Some((StoreCommit { id, reads: decision.reads, events: decision.events }, recorder.into_searches()))
 }

@@ -98,7 +98,8 @@ impl NatsConnection {
         most: usize,
     ) -> Result<Vec<SequencedMessage>, SequencerError> {
         let (mut messages, mut last, mut parts) = (Vec::new(), after, Vec::new());
-        while messages.is_empty() {
+        // A message that goes on after the end of an answer is read to its end.
+        while messages.is_empty() || !parts.is_empty() {
             let request = json!({
                 "seq": last + 1, "next_by_subj": subjects.log_subject(), "batch": most, "max_bytes": MAX_BATCH_BYTES
             });

@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use windlass_engine::{Command, EventSubject, NewTask};
+use windlass_engine::{Command, CommitId, EventSubject, NewTask};
 use windlass_fleet::{FleetAccess, FleetService, LogSettings, connect_service};
-use windlass_store::{LogMessage, SqliteStore, Store as _};
+use windlass_store::{AppendOutcome, LogMessage, SqliteStore, Store as _, StoreCommit};
 use windlass_testkit::nats_server::NatsServer;
-use windlass_testkit::{FaultyProxy, SeededRandom};
+use windlass_testkit::{FaultyProxy, MemoryProject, SeededRandom};
 
 use support::outcomes::{CommandOutcome, check_outcomes, check_same_copies};
 use support::{
@@ -99,18 +99,40 @@ fn long_commit_is_whole_although_connection_breaks_within_it() {
     commit_command(&mut store, &create_task("short"));
     for kilobytes in [1000, 1900] {
         proxy.cut_connections_after(kilobytes * 1024);
-        // Each character is two bytes of the message, so that it has three parts.
-        let body = Some("\"".repeat(1024 * 1024));
-        commit_command(
-            &mut store,
-            &Command::CreateTask(NewTask { goal: "long".to_owned(), body, ..NewTask::default() }),
-        );
+        commit_command(&mut store, &create_long_task());
     }
     assert!(proxy.accepted_count() >= 3, "each cut ended a connection");
     let other = join_log(&places[1], server.port());
     other.catch_up().unwrap();
     check_same_copies("a long commit", &[&places[0], &places[1]]);
     assert_eq!(read_messages(server.port()).len(), 3);
+}
+
+/// An answer of the server has at most 8 MiB.
+#[test]
+fn commit_longer_than_one_answer_reaches_other_copies() {
+    let server = start_server();
+    let places = [TempStore::new(), TempStore::new()];
+    let [mut store, other] = [0, 1].map(|machine| join_log(&places[machine], server.port()));
+    commit_command(&mut store, &create_task("short"));
+    other.catch_up().unwrap();
+    let mut project = MemoryProject::new(engine_rules());
+    project.run_command(&command_origin(), &create_task("short")).unwrap();
+    let events = (0..5).flat_map(|_| project.run_command(&command_origin(), &create_long_task()).unwrap());
+    let commit = StoreCommit {
+        id: CommitId { after: store.head().unwrap(), nonce: next_nonce() },
+        reads: BTreeMap::new(),
+        events: events.map(|entry| entry.record.envelope).collect(),
+    };
+    let outcome = store.append_commit(&commit).unwrap();
+    assert!(matches!(outcome, AppendOutcome::Durable(_)), "{outcome:?}");
+    other.catch_up().unwrap();
+    check_same_copies("a very long commit", &[&places[0], &places[1]]);
+}
+
+/// Returns a command whose event has two MiB: each character of the body is two bytes of it.
+fn create_long_task() -> Command {
+    Command::CreateTask(NewTask { goal: "long".to_owned(), body: Some("\"".repeat(1024 * 1024)), ..NewTask::default() })
 }
 
 fn start_server() -> NatsServer {
