@@ -24,7 +24,7 @@ use windlass_store::Store;
 
 use crate::caller::{CallerContext, requires_person};
 use crate::context::OpenedProject;
-use crate::fleet::FleetMembership;
+use crate::fleet::{self, FleetMembership};
 use crate::person::ConcernedSessions;
 use crate::project::Project;
 use crate::runner_settings::{build_runner_settings, build_secret_mask};
@@ -58,7 +58,7 @@ pub(crate) fn person_origin(authority: Authority, at: Timestamp) -> CommandOrigi
     CommandOrigin { by: environment::user_name(), at, authority, run: None, via: None }
 }
 
-/// Executes a command of a known caller.
+/// Executes a command of a known caller, and publishes its events if the configuration asks for it.
 pub fn execute_with_caller(
     opened: &mut OpenedProject,
     inside: CallerContext,
@@ -67,6 +67,21 @@ pub fn execute_with_caller(
 ) -> Result<Vec<EventRecord>, Failure> {
     let config = Config::from_source(inside.load_config_source(opened)?)?;
     let counts = trust::is_config_effective(&opened.project, &config, opened.trust || inside.config.is_some())?;
+    let publishes = counts && config.settings.fleet.publish == Some(true);
+    let records = execute_under_config(opened, inside, (config, counts), command, authority)?;
+    if publishes {
+        fleet::publish_after_command(opened);
+    }
+    Ok(records)
+}
+
+fn execute_under_config(
+    opened: &mut OpenedProject,
+    inside: CallerContext,
+    (config, counts): (Config, bool),
+    command: &Command,
+    authority: Authority,
+) -> Result<Vec<EventRecord>, Failure> {
     // Hooks of a removed configuration cannot run, and the task would bypass them.
     if !counts && !config.has_file() && requires_person(command) {
         return Err(trust::trust_failure(&config, TrustState::Changed));

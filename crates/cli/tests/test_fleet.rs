@@ -5,7 +5,9 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use windlass_fleet::{FleetAccess, connect_service};
 use windlass_testkit::nats_server::NatsServer;
+use windlass_testkit::postgres_server::PostgresServer;
 use windlass_testkit::{FaultyProxy, SeededRandom};
 
 use crate::support::TestWorld;
@@ -193,6 +195,33 @@ fn project_enters_and_leaves_fleet_with_same_positions() {
     assert_eq!(joined["imported"], json!([{"old": "T2", "new": "T4"}, {"old": "T3", "new": "T5"}]));
     assert_eq!(shed.json(&["task", "show", "T5"])["openDependencies"], 1);
     assert_eq!(barn.json_lines(&["events"]), mill.json_lines(&["events"]));
+}
+
+#[test]
+fn fleet_on_postgres_shares_one_log() {
+    let server = PostgresServer::start().expect("`scripts/setup` installs PostgreSQL");
+    let (mill, barn) = (TestWorld::with_tasks(&["One"]), TestWorld::new());
+    let address = server.log_address("pump");
+    mill.run_ok(&["fleet", "create", &address, "--accept-loss"]);
+    barn.run_ok(&["fleet", "join", &address, "--accept-loss"]);
+    barn.run_ok(&["task", "add", "Two"]);
+    barn.run_ok(&["task", "complete", "T1", "--force"]);
+    assert_eq!(mill.json(&["task", "show", "T1"])["state"], "completed");
+    assert_eq!(mill.json_lines(&["events"]), barn.json_lines(&["events"]));
+    assert_eq!(mill.json(&["fleet", "doctor"])["problems"], 0);
+}
+
+#[test]
+fn events_are_published_by_commands_and_runs() {
+    let fleet = TestFleet::new("worktrees: false\ncompletion: gate\nagent: command:cat\nfleet: {publish: true}\n", 1);
+    let machine = &fleet.machines[0];
+    let address = fleet.server.log_address("pump").parse().unwrap();
+    let mut service = connect_service(FleetAccess { address, credentials: None, certificates: None }).unwrap();
+    for words in [&["task", "add", "One"][..], &["run"]] {
+        let ran = machine.run(words);
+        assert_eq!(ran.code, 0, "{ran}");
+        assert_eq!(service.last_published_event().unwrap(), machine.json_lines(&["events"]).len() as u64);
+    }
 }
 
 #[test]

@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use windlass_engine::{EventType, Seq, encode_event};
-use windlass_fleet::{FleetService, OwnerHeartbeat, PublishedEvent};
+use windlass_engine::{EventType, Seq};
+use windlass_fleet::{FleetService, OwnerHeartbeat};
 use windlass_process::wake_owner;
 use windlass_store::{EventFilter, Lifetime, SqliteStore, Store};
 
 use super::heartbeats::service_failure;
+use super::publication::publish_new_events;
 use super::{FleetMembership, connect_project};
 use crate::context::OpenedProject;
 use crate::project::Project;
@@ -24,8 +25,6 @@ const RETRY_WAIT: Duration = Duration::from_secs(1);
 /// How far the clock of a machine may differ from the clock of the service before it is named, and before it takes no tasks.
 const NAMED_SKEW: Duration = Duration::from_secs(5);
 const REFUSED_SKEW: Duration = Duration::from_secs(60);
-/// The most events that are published at once.
-const MAX_PUBLISHED_EVENTS: usize = 256;
 
 /// How a process follows the log.
 #[derive(Debug, Clone, Default)]
@@ -42,15 +41,21 @@ pub struct FollowSettings {
     pub publishes: bool,
 }
 
-/// The running thread. Dropping it ends the thread with its next look.
+/// The running thread. Dropping it ends the thread with its next look; if it publishes events, it first publishes the last ones.
 #[derive(Debug)]
 pub struct FleetFollower {
     is_stopped: Arc<AtomicBool>,
+    /// The thread, if its end is waited for.
+    publisher: Option<JoinHandle<()>>,
 }
 
 impl Drop for FleetFollower {
     fn drop(&mut self) {
         self.is_stopped.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.publisher.take() {
+            // A thread that has panicked publishes nothing more.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -77,11 +82,12 @@ impl FleetFollower {
         };
         let head = store.head().map_err(hints::store_failure)?;
         work.send_heartbeats(head).map_err(|error| service_failure(&error))?;
+        let publishes = work.settings.publishes;
         let thread = thread::Builder::new().name("fleet-follower".to_owned()).spawn(move || work.follow(store));
-        thread.map_err(|error| {
+        let thread = thread.map_err(|error| {
             Failure::new(FailureCode::System, "cannot start to follow the fleet's log").with_cause(error)
         })?;
-        Ok(Some(Self { is_stopped }))
+        Ok(Some(Self { is_stopped, publisher: publishes.then_some(thread) }))
     }
 }
 
@@ -126,7 +132,7 @@ impl FollowWork {
                 next_beat = Instant::now() + self.settings.interval;
             }
             if self.settings.publishes {
-                let published = self.publish_events(&store);
+                let published = publish_new_events(self.service.as_mut(), &store);
                 self.note_outage(published.err().map(|failure| failure.message));
             }
             let left = next_beat.saturating_duration_since(Instant::now());
@@ -138,6 +144,10 @@ impl FollowWork {
             if is_away && !stopped.load(Ordering::Relaxed) {
                 thread::sleep(RETRY_WAIT.min(left.max(FOLLOW_SLICE)));
             }
+        }
+        if self.settings.publishes {
+            // The next process publishes what fails now.
+            let _ = publish_new_events(self.service.as_mut(), &store);
         }
         let machine = self.membership.machine(&self.project).to_string();
         for owner in &self.settings.owners {
@@ -169,28 +179,6 @@ impl FollowWork {
                 wake_owner(&self.project.owner_directory(), owner);
             }
         }
-    }
-
-    /// Publishes the events that follow the last published one.
-    fn publish_events(&mut self, store: &SqliteStore) -> Result<(), Failure> {
-        let head = store.head().map_err(hints::store_failure)?;
-        let last = self.service.last_published_event().map_err(|error| service_failure(&error))?;
-        if last >= head.0 {
-            return Ok(());
-        }
-        let events = store
-            .read_events(&EventFilter::default(), Seq(last), MAX_PUBLISHED_EVENTS)
-            .map_err(hints::store_failure)?;
-        let events: Vec<PublishedEvent> = events
-            .iter()
-            .map(|record| PublishedEvent {
-                position: record.seq.0,
-                session: record.envelope.session.as_ref().map(ToString::to_string),
-                event_type: record.kind().name().to_owned(),
-                body: encode_event(&record.envelope),
-            })
-            .collect();
-        self.service.publish_events(&events).map_err(|error| service_failure(&error))
     }
 
     /// Notes once that the log is away, and once that it is back.

@@ -21,6 +21,7 @@ mod local_servers;
 mod membership;
 mod open_task_import;
 mod owner_liveness;
+mod publication;
 
 pub use windlass_fleet::{FleetAddress, LogSettings, ServiceReport};
 
@@ -34,3 +35,4 @@ pub use heartbeats::{service_failure, silent_owners};
 pub use local_servers::{LocalServers, start_local_servers};
 pub use membership::FleetMembership;
 pub use owner_liveness::OwnerLiveness;
+pub use publication::publish_after_command;
