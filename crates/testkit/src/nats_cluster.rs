@@ -88,17 +88,29 @@ impl NatsCluster {
         self.await_health();
     }
 
-    /// Waits until all servers have what they should have.
+    /// Waits until all servers have what they should have, and the leader of the cluster hears from all of them.
     fn await_health(&self) {
         let began = Instant::now();
-        while !self
-            .servers
-            .iter()
-            .all(|member| fetch_report(member.report_port, "/healthz").is_some_and(|report| report["status"] == "ok"))
+        while !self.servers.iter().all(ClusterMember::is_healthy)
+            || !self.servers.iter().any(ClusterMember::hears_others)
         {
             assert!(began.elapsed() < ELECTION_TIMEOUT, "the servers do not agree");
             std::thread::sleep(POLL_INTERVAL);
         }
+    }
+}
+
+impl ClusterMember {
+    fn is_healthy(&self) -> bool {
+        fetch_report(self.report_port, "/healthz").is_some_and(|report| report["status"] == "ok")
+    }
+
+    /// Returns whether the server leads the cluster and hears from the other ones.
+    fn hears_others(&self) -> bool {
+        let report = fetch_report(self.report_port, "/jsz").unwrap_or_default();
+        let others = report["meta_cluster"]["replicas"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let is_there = |other: &&Value| other["current"] == true && other["offline"] != true;
+        others.iter().filter(is_there).count() == SERVER_COUNT - 1
     }
 }
 

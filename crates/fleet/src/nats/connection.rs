@@ -57,6 +57,7 @@ pub enum JetStreamError {
 
 impl JetStreamError {
     /// Error codes of JetStream.
+    pub const NO_PEERS: u64 = 10005;
     pub const STREAM_EXISTS: u64 = 10058;
     pub const STREAM_NOT_FOUND: u64 = 10059;
     pub const WRONG_LAST_SEQUENCE: u64 = 10071;
@@ -70,6 +71,8 @@ impl JetStreamError {
     /// Returns the error of a request that a caller may repeat.
     pub fn of_request(self) -> SequencerError {
         match self {
+            // The servers of a cluster find each other.
+            Self::Refusal { code: Self::NO_PEERS, .. } => unreachable(self),
             // 503: JetStream is starting, or has no leader.
             Self::Refusal { status, .. } if status < 500 => refused(self),
             _ => unreachable(self),
