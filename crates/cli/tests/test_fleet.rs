@@ -258,7 +258,7 @@ fn commands_about_missing_fleets_say_what_to_do() {
     [1 fleet]
 
     error: cannot use the log of the fleet
-    caused by: `nats://` is not encrypted and serves this machine only; write `tls://`
+    caused by: cannot send a log to another machine without encryption: write `tls://` instead of `nats://`
     hint: check the address, the credentials and the version of the servers
     [1 fleet]
     ");
@@ -361,7 +361,8 @@ fn broken_machines_and_networks_merge_every_task_once() {
     let is_long = std::env::var_os("WINDLASS_TEST_WORKERS").is_some();
     let (tasks, rounds) = if is_long { (60, 60) } else { (9, 4) };
     let mut random = SeededRandom::new(7);
-    let mut fleet = TestFleet::new(&merge_config(&format!("sleep 0.2; {WRITING_AGENT}")), 3);
+    let pause = if is_long { "1.5" } else { "0.2" };
+    let mut fleet = TestFleet::new(&merge_config(&format!("sleep {pause}; {WRITING_AGENT}")), 3);
     for number in 1..=tasks {
         let (goal, machine) = (format!("Part {number}"), &fleet.machines[number % 3]);
         let before = format!("T{}", 1 + random.next_below(number.max(2) as u64 - 1));

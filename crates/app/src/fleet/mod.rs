@@ -23,7 +23,7 @@ mod open_task_import;
 mod owner_liveness;
 mod publication;
 
-pub use windlass_fleet::{FleetAddress, LogSettings, ServiceReport};
+pub use windlass_fleet::{FleetAddress, LogSettings, ServiceReport, describe_permissions};
 
 pub use connection::{attach_log, connect_project, refresh_copy, wait_for_log_until_cancelled};
 pub use entry::{

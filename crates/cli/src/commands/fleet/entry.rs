@@ -77,10 +77,20 @@ pub struct CreateArgs {
     address: AddressArgs,
     #[command(flatten)]
     log: LogArgs,
+    /// Print the least rights of a member on the service, and create nothing
+    #[arg(long)]
+    print_permissions: bool,
 }
 
 pub fn run_create(context: &CommandContext, args: CreateArgs, out: &mut Output) -> CommandResult {
     let request = args.address.into_request()?;
+    if args.print_permissions {
+        let permissions = fleet::describe_permissions(&request.address);
+        return match out.is_json() {
+            true => out.print_json(&json!({"permissions": permissions})),
+            false => out.print_line(permissions.trim_end()),
+        };
+    }
     let all = match context.open_project_to_read() {
         Ok(opened) => opened.store.head().map_err(windlass_app::hints::store_failure)?.0,
         Err(_) => 0,
