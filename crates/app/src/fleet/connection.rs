@@ -23,8 +23,11 @@ pub fn attach_log(project: &Project, store: &mut SqliteStore) -> Result<(), Fail
     Ok(())
 }
 
+/// A membership, and a connection to its service.
+pub type FleetConnection = (FleetMembership, Box<dyn FleetService>);
+
 /// Prepares a connection to the service of a project's fleet. None if the project is in no fleet.
-pub fn connect_project(project: &Project) -> Result<Option<(FleetMembership, Box<dyn FleetService>)>, Failure> {
+pub fn connect_project(project: &Project) -> Result<Option<FleetConnection>, Failure> {
     let Some(membership) = FleetMembership::find(project)? else { return Ok(None) };
     let service = open_service(&membership)?;
     Ok(Some((membership, service)))

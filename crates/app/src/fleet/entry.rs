@@ -229,13 +229,12 @@ pub fn repair_fleet(
     }
     let directory = opened.project.create_record_directory("repair")?;
     let file = directory.join(format!("copy-{}.db", std::process::id()));
-    let repaired = with_fresh_copy(&file, |fresh| {
+    with_fresh_copy(&file, |fresh| {
         fresh.join_log().map_err(hints::store_failure)?;
         fresh.attach_log(service, membership.machine(&opened.project).to_string());
         fresh.catch_up().map_err(hints::store_failure)?;
         opened.store.repair_copy(fresh, show_progress).map_err(hints::store_failure)
-    });
-    repaired
+    })
 }
 
 /// Runs `work` with an empty store that is removed afterwards.

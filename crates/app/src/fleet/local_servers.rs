@@ -66,7 +66,6 @@ pub fn start_local_servers(
     let mut threads = Vec::new();
     for port in &ports {
         let data = directory.join(format!("server-{port}"));
-        #[expect(clippy::disallowed_methods, reason = "the directory of a server is made, not read")]
         std::fs::create_dir_all(&data).map_err(|error| {
             Failure::new(FailureCode::System, format!("cannot make `{}`", data.display())).with_cause(error)
         })?;
