@@ -73,7 +73,9 @@ impl CommandContext {
 
     /// Combines a project with its open store.
     pub fn with_open_store(&self, project: Project, store: SqliteStore) -> OpenedProject {
-        OpenedProject::new(project, store, self.trust, self.front_end.clone())
+        let mut opened = OpenedProject::new(project, store, self.trust, self.front_end.clone());
+        fleet::wait_for_log_shortly(&mut opened);
+        opened
     }
 }
 

@@ -1,6 +1,7 @@
 //! Connections to the log of a project's fleet.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use windlass_fleet::{FleetService, connect_service};
 use windlass_process::RunControl;
@@ -22,6 +23,12 @@ pub fn attach_log(project: &Project, store: &mut SqliteStore) -> Result<(), Fail
     store.attach_log(service, membership.machine(project).to_string());
     Ok(())
 }
+
+/// How long a command waits for a log that cannot be reached.
+const COMMAND_PATIENCE: Duration = Duration::from_secs(30);
+/// How long the log may be away before a person is told.
+const NOTED_OUTAGE: Duration = Duration::from_secs(1);
+const WAITING_NOTE: &str = "waiting for the log of the fleet";
 
 /// A membership, and a connection to its service.
 pub type FleetConnection = (FleetMembership, Box<dyn FleetService>);
@@ -62,14 +69,26 @@ pub fn refresh_copy(opened: &OpenedProject) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Makes commits wait half a minute for the log, and say so.
+pub fn wait_for_log_shortly(opened: &mut OpenedProject) {
+    if !opened.store.has_log() {
+        return;
+    }
+    let front_end: Arc<dyn FrontEnd> = opened.front_end.clone();
+    opened.store.set_outage_policy(move |away| {
+        if away > NOTED_OUTAGE {
+            front_end.show_notice(Notice::NoteOnce(WAITING_NOTE));
+        }
+        away < COMMAND_PATIENCE
+    });
+}
+
 /// Makes commits wait for the log until a person cancels: the work goes on, and is recorded when the log is back.
 pub fn wait_for_log_until_cancelled(opened: &mut OpenedProject, control: &RunControl) {
     let (control, front_end): (_, Arc<dyn FrontEnd>) = (control.clone(), opened.front_end.clone());
-    let mut is_noted = false;
-    opened.store.set_outage_policy(move |_| {
-        if !is_noted {
-            front_end.show_notice(Notice::NoteOnce("waiting for the log of the fleet"));
-            is_noted = true;
+    opened.store.set_outage_policy(move |away| {
+        if away > NOTED_OUTAGE {
+            front_end.show_notice(Notice::NoteOnce(WAITING_NOTE));
         }
         !control.is_cancelled()
     });

@@ -121,28 +121,16 @@ struct FollowWork {
 
 impl FollowWork {
     fn follow(&mut self, mut store: SqliteStore) {
-        let stopped = self.is_stopped.clone();
-        store.set_outage_policy(move |_| false);
+        store.set_outage_policy(|_| false);
         let mut next_beat = Instant::now() + self.settings.interval;
         while !self.is_stopped.load(Ordering::Relaxed) {
             let head = store.head().unwrap_or(Seq::START);
-            if !self.settings.owners.is_empty() && Instant::now() >= next_beat {
-                let sent = self.send_heartbeats(head);
-                self.note_outage(sent.err().map(|error| error.to_string()));
-                next_beat = Instant::now() + self.settings.interval;
-            }
-            if self.settings.publishes {
-                let published = publish_new_events(self.service.as_mut(), &store);
-                self.note_outage(published.err().map(|failure| failure.message));
-            }
-            let left = next_beat.saturating_duration_since(Instant::now());
-            let patience = if self.settings.owners.is_empty() { FOLLOW_SLICE } else { FOLLOW_SLICE.min(left) };
-            let followed = store.wait_for_events(head, patience);
-            let is_away = followed.is_err();
-            self.note_outage(followed.err().map(|error| error.to_string()));
+            let outage = self.follow_once(&store, &mut next_beat).err();
+            let is_away = outage.is_some();
+            self.note_outage(outage);
             self.wake_cancelled_owners(&store, head);
-            if is_away && !stopped.load(Ordering::Relaxed) {
-                thread::sleep(RETRY_WAIT.min(left.max(FOLLOW_SLICE)));
+            if is_away {
+                thread::sleep(RETRY_WAIT);
             }
         }
         if self.settings.publishes {
@@ -154,6 +142,22 @@ impl FollowWork {
             // The service forgets it after a while.
             let _ = self.service.remove_heartbeat(&machine, owner);
         }
+    }
+
+    /// Sends what is due, and folds what is new. Waits a moment for more. An error says why the log is away.
+    fn follow_once(&mut self, store: &SqliteStore, next_beat: &mut Instant) -> Result<(), String> {
+        store.catch_up().map_err(|error| error.to_string())?;
+        let head = store.head().map_err(|error| error.to_string())?;
+        if !self.settings.owners.is_empty() && Instant::now() >= *next_beat {
+            self.send_heartbeats(head).map_err(|error| error.to_string())?;
+            *next_beat = Instant::now() + self.settings.interval;
+        }
+        if self.settings.publishes {
+            publish_new_events(self.service.as_mut(), store).map_err(|failure| failure.message)?;
+        }
+        let until_beat = next_beat.saturating_duration_since(Instant::now());
+        let patience = if self.settings.owners.is_empty() { FOLLOW_SLICE } else { FOLLOW_SLICE.min(until_beat) };
+        store.wait_for_events(head, patience).map_err(|error| error.to_string())
     }
 
     fn send_heartbeats(&mut self, head: Seq) -> Result<(), windlass_store::SequencerError> {

@@ -25,7 +25,7 @@ mod publication;
 
 pub use windlass_fleet::{FleetAddress, LogSettings, ServiceReport, describe_permissions};
 
-pub use connection::{attach_log, connect_project, refresh_copy, wait_for_log_until_cancelled};
+pub use connection::{attach_log, connect_project, refresh_copy, wait_for_log_shortly, wait_for_log_until_cancelled};
 pub use entry::{
     EntryReport, EntryRequest, LeaveReport, OwnLogPolicy, create_fleet, join_fleet, leave_fleet, repair_fleet,
 };
