@@ -61,7 +61,7 @@ fn examples(text: &str) -> Vec<ConsoleExample> {
 }
 
 /// Whether the lines are as written, where `...` stands for any number of them.
-fn matches_output(written: &[String], printed: &[&str]) -> bool {
+pub fn matches_output(written: &[String], printed: &[&str]) -> bool {
     match written.split_first() {
         None => printed.is_empty(),
         Some((first, rest)) if first == "..." => (0..=printed.len()).any(|skip| matches_output(rest, &printed[skip..])),

@@ -38,6 +38,7 @@ mod test_endless_files;
 mod test_events;
 mod test_feature_interplay;
 mod test_fleet;
+mod test_fleet_tutorial;
 mod test_foreign_store;
 mod test_gate;
 mod test_gatekeepers;
