@@ -1,6 +1,7 @@
 //! `windlass fleet`: one project on several machines, each a clone with a state directory of its own
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -354,6 +355,33 @@ fn task_of_silent_machine_goes_on_elsewhere_from_pushed_work() {
     fleet.assert_copies_are_equal();
 }
 
+/// The merge is on the remote, and its machine is lost before it records that.
+#[test]
+fn task_merged_by_lost_machine_is_completed_elsewhere() {
+    let fleet = TestFleet::new(&merge_config(WRITING_AGENT), 2);
+    let (mill, barn) = (&fleet.machines[0], &fleet.machines[1]);
+    mill.run_ok(&["task", "add", "Part 1"]);
+    let (pid, git) = (mill.path("../run.pid"), mill.path("../tools/git").canonicalize().unwrap());
+    let script = format!(
+        "#!/bin/sh\n{0} \"$@\"\ncode=$?\ncase \"$*\" in *push*:refs/heads/main*) kill -9 $(cat {1});; esac\nexit $code\n",
+        git.display(),
+        pid.display()
+    );
+    let wrapper = mill.program_directory().join("git");
+    std::fs::write(&wrapper, script).unwrap();
+    std::fs::set_permissions(&wrapper, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let windlass = crate::support::WINDLASS;
+    let words = format!("echo $$ > {}; exec {windlass} run --workers 1", pid.display());
+    let ran = mill.run_command(mill.program("sh").args(["-c", &words]));
+    assert_eq!(ran.code, 128 + 9, "{ran}");
+    std::fs::remove_file(&wrapper).unwrap();
+    while barn.json(&["task", "show", "T1"])["state"] != "completed" {
+        let ran = barn.run(&["run", "--workers", "1"]);
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+    assert_all_merged_once(barn, 1);
+}
+
 /// Workers, machines and the server are killed, and networks are cut, again and again. `scripts/workers` has more tasks, for longer.
 #[test]
 fn broken_machines_and_networks_merge_every_task_once() {
@@ -409,6 +437,11 @@ fn broken_machines_and_networks_merge_every_task_once() {
             let ran = machine.run(&["run", "--workers", "2"]);
             assert!([0, 4].contains(&ran.code), "{ran}");
         }
+    }
+    // A machine that has lost a task still has its worktree, until it looks for work again.
+    for machine in &fleet.machines {
+        let ran = machine.run(&["run", "--workers", "2"]);
+        assert_eq!(ran.code, 0, "{ran}");
     }
     assert_all_merged_once(&fleet.machines[0], tasks);
     fleet.assert_copies_are_equal();

@@ -13,7 +13,7 @@ use windlass_engine::{
 };
 use windlass_hooks::excerpt_text;
 use windlass_store::{EventFilter, ExecuteError};
-use windlass_vcs::git::{BaseBranch, BranchWork, Error, GitClient, GitCommitId, LoggedCommit, Worktree};
+use windlass_vcs::git::{BaseBranch, BranchName, BranchWork, Error, GitClient, GitCommitId, LoggedCommit, Worktree};
 
 use crate::refresh::{BaseConflict, CONFLICT_FEEDBACK_SOURCE, RefreshOutcome};
 use crate::stacked_branches;
@@ -210,6 +210,11 @@ impl Runner<'_> {
             let base = self.effects.load_base(git)?;
             let own = stacked_branches::own_work_base(git, workspace, &below, &base.commit)?;
             let work = git.read_branch_work(&worktree.branch, &own)?;
+            let work = match work.commit_count() {
+                0 => merged_work_of_former_attempt(git, task, &base)?
+                    .map_or_else(|| work.clone(), |merged| BranchWork { head: work.head.clone(), ..merged }),
+                _ => work,
+            };
             let past_us = match git.commits_made_in(&worktree, &GitCommitId::new(&workspace.start)?, &base.commit) {
                 Err(error @ Error::Unnoted { .. }) => Err(explain_git_error(&error)),
                 made => Ok(made?),
@@ -334,6 +339,23 @@ impl Runner<'_> {
             }
         }
         Ok(noticed)
+    }
+}
+
+/// Returns the work of the attempt before this one, if the base has it: its machine may have merged it, and was lost before it
+/// recorded that. Then the gates judge the base, and find the merge.
+fn merged_work_of_former_attempt(
+    git: &GitClient<'_>,
+    task: &Task,
+    base: &BaseBranch,
+) -> Result<Option<BranchWork>, Error> {
+    let Some(former) = task.former_workspaces.last() else { return Ok(None) };
+    let (branch, start) = (BranchName::new(&former.branch)?, GitCommitId::new(&former.start)?);
+    match git.branch_tip(&branch)? {
+        Some(tip) if tip != start && git.has_all_changes(&base.commit, &tip)? => {
+            git.read_branch_work(&branch, &start).map(Some)
+        }
+        _ => Ok(None),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use windlass_fleet::{FleetService, connect_service};
 use windlass_process::RunControl;
-use windlass_store::{SqliteStore, StoreError};
+use windlass_store::{SequencerError, SqliteStore, StoreError};
 
 use super::FleetMembership;
 use crate::context::OpenedProject;
@@ -62,8 +62,10 @@ pub fn refresh_copy(opened: &OpenedProject) -> Result<(), Failure> {
         |record| format!("as of {}", time_format::format_local_time(record.envelope.timestamp)),
     );
     let why = match &error {
-        StoreError::Unreachable(_) => "the log of the fleet cannot be reached".to_owned(),
-        error => error.to_string(),
+        StoreError::Unreachable(SequencerError::Unreachable { .. }) => {
+            "the log of the fleet cannot be reached".to_owned()
+        }
+        error => Failure::from_error(FailureCode::Fleet, error).message,
     };
     opened.front_end.show_notice(Notice::Warning(&format!("{why}: this is the copy of this machine, {as_of}")));
     Ok(())

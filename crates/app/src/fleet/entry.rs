@@ -131,8 +131,12 @@ pub fn join_fleet(
     };
     let store = store_records::open_or_create_store(&project, Lifetime::Command, context.trust)?;
     let mut opened = context.with_open_store(project.clone(), store);
-    check_entry(&opened)?;
-    let own = opened.store.head().map_err(hints::store_failure)?;
+    // A copy whose membership is lost is connected again; its last event shows whether it is the same log.
+    let is_copy = opened.store.is_replica().map_err(hints::store_failure)?;
+    if !is_copy || FleetMembership::find(&project)?.is_some() {
+        check_entry(&opened)?;
+    }
+    let own = if is_copy { Seq::START } else { opened.store.head().map_err(hints::store_failure)? };
     if own > Seq::START && own_log == OwnLogPolicy::Refuse {
         return Err(Failure::new(FailureCode::Fleet, "cannot join a fleet with a log of this project's own")
             .with_cause(format!("the store has {} events that the fleet does not know", own.0))
@@ -163,7 +167,9 @@ pub fn join_fleet(
     };
     let machine = membership.machine(&project).to_string();
     membership.save(&project)?;
-    opened.store.join_log().map_err(hints::store_failure)?;
+    if !is_copy {
+        opened.store.join_log().map_err(hints::store_failure)?;
+    }
     opened.store.attach_log(service, machine.clone());
     let read = opened.store.catch_up_with_progress(|head, sequence| show_progress(head, last.saturating_sub(sequence)));
     read.map_err(hints::store_failure)?;
@@ -193,7 +199,7 @@ pub fn leave_fleet(context: &CommandContext) -> Result<LeaveReport, Failure> {
     let project = context.find_project()?;
     require_person(&project)?;
     let membership = FleetMembership::find(&project)?;
-    let mut opened = context.open_project()?;
+    let mut opened = context.open_project_for(Lifetime::Service)?;
     if !opened.store.is_replica().map_err(hints::store_failure)? {
         FleetMembership::remove(&project)?;
         return Err(no_fleet_failure());
@@ -219,12 +225,13 @@ pub fn repair_fleet(
     settings: LogSettings,
     show_progress: &mut dyn FnMut(Seq),
 ) -> Result<RepairReport, Failure> {
-    let mut opened = context.open_project()?;
+    let mut opened = context.open_project_for(Lifetime::Service)?;
     let Some(membership) = FleetMembership::find(&opened.project)? else { return Err(no_fleet_failure()) };
     require_person(&opened.project)?;
     let mut service = connect(&membership)?;
     let report = service.inspect_service().map_err(|error| service_failure(&error))?;
     if report.log.is_none() {
+        refuse_weaknesses(settings.list_weaknesses(membership.access()?.address.service()), &membership)?;
         service.create_log(settings).map_err(|error| service_failure(&error))?;
     }
     let directory = opened.project.create_record_directory("repair")?;

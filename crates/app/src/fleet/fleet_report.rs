@@ -10,7 +10,6 @@ use windlass_fleet::{OwnerHeartbeat, ServiceReport};
 use windlass_process::MachineTag;
 
 use super::entry::no_fleet_failure;
-use super::heartbeats::service_failure;
 use super::{FleetMembership, connect_project};
 use crate::context::OpenedProject;
 use crate::{Failure, hints};
@@ -72,7 +71,11 @@ pub fn build_fleet_report(opened: &OpenedProject) -> Result<FleetReport, Failure
     let mut outage = None;
     let found = service.inspect_service();
     let heartbeats = match &found {
-        Ok(_) => service.list_heartbeats().map_err(|error| service_failure(&error))?,
+        Ok(_) => service.list_heartbeats().unwrap_or_else(|error| {
+            let text = format!("the heartbeats of the machines cannot be read: {error}");
+            findings.push(FleetFinding { text, is_problem: true });
+            Vec::new()
+        }),
         Err(error) => {
             let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
             outage = Some(format!("{error}{cause}"));

@@ -19,7 +19,7 @@ use crate::project::Project;
 use crate::{Failure, FailureCode, FrontEnd, Notice, hints, store_records};
 
 /// The longest wait for messages, after which the thread looks whether it has to end.
-const FOLLOW_SLICE: Duration = Duration::from_millis(500);
+const FOLLOW_SLICE: Duration = Duration::from_millis(100);
 /// The wait after a failed call.
 const RETRY_WAIT: Duration = Duration::from_secs(1);
 /// How far the clock of a machine may differ from the clock of the service before it is named, and before it takes no tasks.
@@ -41,19 +41,21 @@ pub struct FollowSettings {
     pub publishes: bool,
 }
 
-/// The running thread. Dropping it ends the thread with its next look; if it publishes events, it first publishes the last ones.
+/// The running thread. Dropping it ends the thread with its next look, after the last events are published and its heartbeats are
+/// gone. A log that is away is not waited for.
 #[derive(Debug)]
 pub struct FleetFollower {
     is_stopped: Arc<AtomicBool>,
-    /// The thread, if its end is waited for.
-    publisher: Option<JoinHandle<()>>,
+    is_away: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for FleetFollower {
     fn drop(&mut self) {
         self.is_stopped.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.publisher.take() {
-            // A thread that has panicked publishes nothing more.
+        let thread = self.thread.take().filter(|_| !self.is_away.load(Ordering::Relaxed));
+        if let Some(thread) = thread {
+            // A thread that has panicked does nothing more.
             let _ = thread.join();
         }
     }
@@ -70,7 +72,7 @@ impl FleetFollower {
             check_clock(service.as_mut(), &*opened.front_end)?;
         }
         let store = store_records::open_store(&opened.project, Lifetime::Service, opened.trust)?;
-        let is_stopped = Arc::new(AtomicBool::new(false));
+        let (is_stopped, is_away) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let mut work = FollowWork {
             project: opened.project.clone(),
             membership,
@@ -78,16 +80,15 @@ impl FleetFollower {
             service,
             front_end: opened.front_end.clone(),
             is_stopped: is_stopped.clone(),
-            is_away: false,
+            is_away: is_away.clone(),
         };
         let head = store.head().map_err(hints::store_failure)?;
         work.send_heartbeats(head).map_err(|error| service_failure(&error))?;
-        let publishes = work.settings.publishes;
         let thread = thread::Builder::new().name("fleet-follower".to_owned()).spawn(move || work.follow(store));
         let thread = thread.map_err(|error| {
             Failure::new(FailureCode::System, "cannot start to follow the fleet's log").with_cause(error)
         })?;
-        Ok(Some(Self { is_stopped, publisher: publishes.then_some(thread) }))
+        Ok(Some(Self { is_stopped, is_away, thread: Some(thread) }))
     }
 }
 
@@ -116,7 +117,7 @@ struct FollowWork {
     front_end: Arc<dyn FrontEnd>,
     is_stopped: Arc<AtomicBool>,
     /// Whether the log was away at the last call.
-    is_away: bool,
+    is_away: Arc<AtomicBool>,
 }
 
 impl FollowWork {
@@ -126,12 +127,14 @@ impl FollowWork {
         while !self.is_stopped.load(Ordering::Relaxed) {
             let head = store.head().unwrap_or(Seq::START);
             let outage = self.follow_once(&store, &mut next_beat).err();
-            let is_away = outage.is_some();
             self.note_outage(outage);
             self.wake_cancelled_owners(&store, head);
-            if is_away {
+            if self.is_away.load(Ordering::Relaxed) {
                 thread::sleep(RETRY_WAIT);
             }
+        }
+        if self.is_away.load(Ordering::Relaxed) {
+            return;
         }
         if self.settings.publishes {
             // The next process publishes what fails now.
@@ -187,16 +190,13 @@ impl FollowWork {
 
     /// Notes once that the log is away, and once that it is back.
     fn note_outage(&mut self, error: Option<String>) {
+        let was_away = self.is_away.swap(error.is_some(), Ordering::Relaxed);
         match error {
-            Some(why) if !self.is_away => {
-                self.front_end
-                    .show_notice(Notice::Warning(&format!("{why}; the work goes on, and waits to be recorded")));
-                self.is_away = true;
+            Some(why) if !was_away => {
+                let text = format!("{why}; the work goes on, and waits to be recorded");
+                self.front_end.show_notice(Notice::Warning(&text));
             }
-            None if self.is_away => {
-                self.front_end.show_notice(Notice::Note("the log of the fleet is back"));
-                self.is_away = false;
-            }
+            None if was_away => self.front_end.show_notice(Notice::Note("the log of the fleet is back")),
             _ => {}
         }
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use windlass_app::context::CommandContext;
 use windlass_app::fleet::{self, EntryReport, EntryRequest, FleetAddress, LogSettings, OwnLogPolicy};
+use windlass_app::project::quote_shell_word;
 use windlass_app::{Failure, FailureCode};
 use windlass_text as text;
 
@@ -32,6 +33,16 @@ pub struct AddressArgs {
 }
 
 impl AddressArgs {
+    /// Returns the options that another machine needs to join, too.
+    fn join_options(&self) -> String {
+        let file = |option: &str, file: &Option<PathBuf>| match file {
+            Some(file) => format!(" {option} {}", quote_shell_word(&file.to_string_lossy())),
+            None => String::new(),
+        };
+        let loss = if self.accept_loss { " --accept-loss" } else { "" };
+        format!("{}{}{loss}", file("--creds", &self.creds), file("--ca", &self.ca))
+    }
+
     fn into_request(self) -> Result<EntryRequest, Failure> {
         let address: FleetAddress = self.url.parse().map_err(|error| {
             Failure::from_error(FailureCode::Usage, &error)
@@ -83,6 +94,7 @@ pub struct CreateArgs {
 }
 
 pub fn run_create(context: &CommandContext, args: CreateArgs, out: &mut Output) -> CommandResult {
+    let options = args.address.join_options();
     let request = args.address.into_request()?;
     if args.print_permissions {
         let permissions = fleet::describe_permissions(&request.address);
@@ -102,7 +114,7 @@ pub fn run_create(context: &CommandContext, args: CreateArgs, out: &mut Output) 
     if !out.is_json() {
         out.print_line("")?;
         out.print_line("Next, on another machine, in a clone of the repository:")?;
-        out.print_line(format_args!("  windlass fleet join {}", text::clean_line(&report.address)))?;
+        out.print_line(format_args!("  windlass fleet join {}{options}", text::clean_line(&report.address)))?;
     }
     Ok(())
 }
@@ -214,7 +226,7 @@ pub fn run_repair(context: &CommandContext, args: &RepairArgs, out: &mut Output)
         return out.print_json(&json!({"published": report.published, "added": report.added}));
     }
     if report.published == 0 && report.added == 0 {
-        return out.print_line("The log and this copy have the same events.");
+        return out.print_line("This copy follows the log; both have the same events.");
     }
     out.print_line(format_args!("{} this copy", out.paint(TextTone::Good, "repaired")))?;
     out.print_line(format_args!("  published again  {}", report.published))?;
