@@ -120,6 +120,8 @@ pub struct OwnerHeartbeat {
     pub config: String,
     /// The last event of its copy.
     pub position: u64,
+    /// The link of the chain at that event: copies with the same log have the same link.
+    pub chain: String,
 }
 
 /// An event for other programs.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use windlass_config::Config;
-use windlass_engine::Digest;
+use windlass_engine::{Digest, Seq};
 use windlass_fleet::{OwnerHeartbeat, ServiceReport};
 use windlass_process::MachineTag;
 
@@ -102,6 +102,13 @@ pub fn build_fleet_report(opened: &OpenedProject) -> Result<FleetReport, Failure
         if own_config.as_ref().is_some_and(|own| *own != heartbeat.config) {
             let text = format!("{} works with another configuration", machine_name(&heartbeat.machine));
             findings.push(FleetFinding { text, is_problem: false });
+        }
+        let own_link = opened.store.chain_link_at(Seq(heartbeat.position)).map_err(hints::store_failure)?;
+        if own_link.is_some_and(|link| link != heartbeat.chain) {
+            let (machine, position) = (machine_name(&heartbeat.machine), heartbeat.position);
+            let text =
+                format!("{machine} has another log up to event {position}: stop both machines, and compare them");
+            findings.push(FleetFinding { text, is_problem: true });
         }
         if heartbeat.version != env!("CARGO_PKG_VERSION") {
             let text = format!("{} runs Windlass {}", machine_name(&heartbeat.machine), heartbeat.version);

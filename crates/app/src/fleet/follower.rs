@@ -83,7 +83,8 @@ impl FleetFollower {
             is_away: is_away.clone(),
         };
         let head = store.head().map_err(hints::store_failure)?;
-        work.send_heartbeats(head).map_err(|error| service_failure(&error))?;
+        let chain = store.chain_link_at(head).map_err(hints::store_failure)?.unwrap_or_default();
+        work.send_heartbeats(head, &chain).map_err(|error| service_failure(&error))?;
         let thread = thread::Builder::new().name("fleet-follower".to_owned()).spawn(move || work.follow(store));
         let thread = thread.map_err(|error| {
             Failure::new(FailureCode::System, "cannot start to follow the fleet's log").with_cause(error)
@@ -152,7 +153,8 @@ impl FollowWork {
         store.catch_up().map_err(|error| error.to_string())?;
         let head = store.head().map_err(|error| error.to_string())?;
         if !self.settings.owners.is_empty() && Instant::now() >= *next_beat {
-            self.send_heartbeats(head).map_err(|error| error.to_string())?;
+            let chain = store.chain_link_at(head).map_err(|error| error.to_string())?.unwrap_or_default();
+            self.send_heartbeats(head, &chain).map_err(|error| error.to_string())?;
             *next_beat = Instant::now() + self.settings.interval;
         }
         if self.settings.publishes {
@@ -163,7 +165,7 @@ impl FollowWork {
         store.wait_for_events(head, patience).map_err(|error| error.to_string())
     }
 
-    fn send_heartbeats(&mut self, head: Seq) -> Result<(), windlass_store::SequencerError> {
+    fn send_heartbeats(&mut self, head: Seq, chain: &str) -> Result<(), windlass_store::SequencerError> {
         let machine = self.membership.machine(&self.project).to_string();
         for owner in &self.settings.owners {
             let heartbeat = OwnerHeartbeat {
@@ -172,6 +174,7 @@ impl FollowWork {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 config: self.settings.config.clone(),
                 position: head.0,
+                chain: chain.to_owned(),
             };
             self.service.record_heartbeat(&heartbeat, self.settings.lifetime)?;
         }

@@ -115,6 +115,7 @@ fn use_service(service: &mut dyn FleetService) {
         version: String::new(),
         config: String::new(),
         position: 1,
+        chain: "7e".to_owned(),
     };
     service.record_heartbeat(&heartbeat, Duration::from_secs(60)).unwrap();
     assert_eq!(service.list_heartbeats().unwrap().len(), 1);

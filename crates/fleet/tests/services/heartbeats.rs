@@ -11,7 +11,14 @@ const FORGET_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn heartbeat(machine: &str, owner: &str, position: u64) -> OwnerHeartbeat {
     let (machine, owner) = (machine.to_owned(), owner.to_owned());
-    OwnerHeartbeat { machine, owner, version: "0.1.0".to_owned(), config: "c0ffee".to_owned(), position }
+    OwnerHeartbeat {
+        machine,
+        owner,
+        version: "0.1.0".to_owned(),
+        config: "c0ffee".to_owned(),
+        position,
+        chain: "7e".to_owned(),
+    }
 }
 
 /// Returns the heartbeats, ordered by their owners.

@@ -101,6 +101,11 @@ impl SqliteStore {
         Ok(self.run_sql(scopes::read_cursor)?.map(|cursor| cursor.sequence))
     }
 
+    /// Returns the link of the chain at an event, as text. Copies with the same log have the same links.
+    pub fn chain_link_at(&self, at: Seq) -> Result<Option<String>, StoreError> {
+        Ok(queries::read_chain_at(self, at)?.map(|link| link.to_string()))
+    }
+
     pub(super) fn copy_cursor(&self) -> Result<CopyCursor, StoreError> {
         Ok(self.run_sql(scopes::read_cursor)?.unwrap_or(CopyCursor::START))
     }
