@@ -61,10 +61,7 @@ impl CallerContext {
             return Ok(inside);
         }
         let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
-        let above = |session: &Session| {
-            let is_here = opened.project.other_machine(session.owner.as_str()).is_none();
-            is_here && !session.is_over() && is_below_owner(session.owner.as_str())
-        };
+        let above = |session: &Session| !session.is_over() && is_below_owner(session.owner.as_str());
         let named = inside
             .run
             .as_ref()

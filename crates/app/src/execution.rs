@@ -313,6 +313,7 @@ pub fn worktrees_in_use(opened: &OpenedProject) -> Result<Vec<String>, Failure> 
     let sessions =
         opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
     let used = sessions.into_iter().filter(|session| session.workspace.is_some());
+    let used = used.filter(|session| !session.is_over() || opened.is_session_running_here(session));
     let used = used.filter(|session| opened.is_session_running(session));
     Ok(used.filter_map(|session| Some(session.workspace?.name)).collect())
 }

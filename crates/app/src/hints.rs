@@ -222,7 +222,8 @@ pub fn store_failure(error: StoreError) -> Failure {
 pub fn fleet_store_hint(error: &StoreError) -> Option<&'static str> {
     Some(match error {
         StoreError::Replica(_) => {
-            "`windlass fleet join URL` connects it again; `windlass fleet leave` makes it a store of its own"
+            "start this program again if the project has just entered a fleet; `windlass fleet join URL` connects a copy that lost \
+             its membership"
         }
         StoreError::NoReplica(_) => "another command has left the fleet; try again",
         StoreError::HasOwnLog(_) => "`windlass fleet join --discard` puts the log away and joins",
@@ -234,9 +235,11 @@ pub fn fleet_store_hint(error: &StoreError) -> Option<&'static str> {
             "look before you try again: `windlass events` shows whether it was recorded"
         }
         StoreError::Contended { .. } => "try again",
-        StoreError::Forked { .. } => "`windlass fleet repair` publishes again what the service has lost",
+        StoreError::Forked { .. } => {
+            "`windlass fleet repair` publishes again what the service has lost; if that cannot help, `windlass fleet leave` keeps \
+             this log, and `windlass fleet join --discard` takes the other one"
+        }
         StoreError::TooOld(_) => "update Windlass on this machine; nothing was changed",
-        StoreError::UnreadableMessage { .. } => "`windlass fleet doctor` checks the log",
         _ => return None,
     })
 }

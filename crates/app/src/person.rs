@@ -61,15 +61,14 @@ pub fn refuse_possible_agent(
     if !can_see || !has_terminal {
         sessions.extend(list_ended_resumed_sessions(opened, concern)?);
     }
-    // The agent of another machine has no process here.
-    let is_here = |session: &Session| opened.project.other_machine(session.owner.as_str()).is_none();
-    sessions.retain(|session| !is_own(session) && is_here(session));
+    sessions.retain(|session| !is_own(session));
     for session in sessions {
         let (why, hint) = if !can_see {
             (ANCESTORS_HIDDEN, "give the command where /proc can be read")
         } else if is_below_owner(session.owner.as_str()) {
             ("its process is above this one", "give the command outside the run")
-        } else if has_terminal {
+        } else if has_terminal || opened.project.other_machine(session.owner.as_str()).is_some() {
+            // The agent of another machine leaves no process here.
             continue;
         } else if is_owner_in_other_namespace(&opened.project.owner_directory(), session.owner.as_str()) {
             ("the process of the session is in another PID namespace", TERMINAL_HINT)

@@ -1,15 +1,19 @@
-//! Recovery of the effects and cancellations that dead commands have left.
+//! Recovery of the effects and cancellations that dead commands have left, and of the sessions and effects of machines that have been
+//! silent for longer than the lease.
 
 use std::sync::Arc;
 
 use windlass_config::Config;
 use windlass_engine::{
-    ConfigDigest, EffectId, EffectKind, NextAction, OwnerName, PendingEffect, Session, SessionName, StateView,
+    Authority, Command, ConfigDigest, EffectId, EffectKind, NextAction, OwnerName, PendingEffect, Session, SessionName,
+    StateView,
 };
 use windlass_process::{RunControl, sweep_dead_owners};
 
 use crate::context::OpenedProject;
 use crate::execution::{HookExecution, recorded_config_source};
+use crate::project::Project;
+use crate::run::list_silent_owners;
 use crate::trust::{self, TrustState};
 use crate::{Failure, FailureCode, Notice, hints, workflows};
 
@@ -47,8 +51,10 @@ pub fn recover_orphans(
         let what = format!("cannot stop programs of an earlier command, listed in `{}`", place.display());
         Failure::new(FailureCode::System, what).with_hint(hints::directory_error_hint(&error)).with_cause(error)
     })?;
-    let mut done = close_cancelled_sessions(opened, control, reach)?;
-    let mut left = list_orphaned_effects(opened)?;
+    let silent = list_silent_owners(opened, control)?;
+    release_silent_sessions(opened, &silent)?;
+    let mut done = close_cancelled_sessions(opened, control, reach, &silent)?;
+    let mut left = list_orphaned_effects(opened, &silent)?;
     if let RecoveryScope::BeforeSession(session) = reach {
         left.retain(|effect| effect.session.as_ref() != Some(session));
     }
@@ -62,7 +68,7 @@ pub fn recover_orphans(
             continue;
         }
         let among: Vec<EffectId> = left.iter().map(|effect| effect.id).collect();
-        let is_dead = |owner: &OwnerName| project.is_owner_dead(owner.as_str());
+        let is_dead = |owner: &OwnerName| is_gone(&project, owner, &silent);
         done.hooks += HookExecution::new(opened, &config, control).run_with_effects(|dispatch| {
             let meant = |effect: &PendingEffect| {
                 effect.config == digest && is_dead(&effect.owner) && among.contains(&effect.id)
@@ -109,14 +115,44 @@ fn load_effect_config(opened: &OpenedProject, digest: ConfigDigest) -> Result<Ar
     Ok(Arc::new(config.unwrap_or_else(|_| Config::without_file(&opened.project.root))))
 }
 
+/// Returns whether an owner is dead, or one of those that have been silent for too long.
+fn is_gone(project: &Project, owner: &OwnerName, silent: &[String]) -> bool {
+    project.is_owner_dead(owner.as_str()) || silent.iter().any(|silent| silent == owner.as_str())
+}
+
+/// Cancels the sessions of silent machines whose tasks others have taken: only the end is left of them.
+fn release_silent_sessions(opened: &mut OpenedProject, silent: &[String]) -> Result<(), Failure> {
+    if silent.is_empty() {
+        return Ok(());
+    }
+    let mut sessions =
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.open_sessions().map_err(hints::store_failure)?;
+    sessions.retain(|session| {
+        let has_lost_task = session.task.is_some() && session.held_epoch().is_none();
+        has_lost_task
+            && session.stopping.is_none()
+            && session.ending_kind().is_none()
+            && silent.iter().any(|owner| owner == session.owner.as_str())
+    });
+    for session in sessions {
+        let reason = Some("its machine has been silent, and another one has taken its task".to_owned());
+        let cancel = Command::CancelSession { name: session.name, reason };
+        if let Err(failure) = opened.execute_command(&cancel, Authority::Person) {
+            // The next recovery tries again.
+            opened.front_end.show_notice(Notice::Failure(&failure));
+        }
+    }
+    Ok(())
+}
+
 /// Returns the sessions that were cancelled while no process ran them.
-pub fn list_orphaned_cancellations(opened: &OpenedProject) -> Result<Vec<Session>, Failure> {
+pub fn list_orphaned_cancellations(opened: &OpenedProject, silent: &[String]) -> Result<Vec<Session>, Failure> {
     let mut sessions =
         opened.store.begin_snapshot().map_err(hints::store_failure)?.open_sessions().map_err(hints::store_failure)?;
     sessions.retain(|session| {
         session.stopping.is_some()
             && session.ending_kind().is_none()
-            && opened.project.is_owner_dead(session.owner.as_str())
+            && is_gone(&opened.project, &session.owner, silent)
     });
     Ok(sessions)
 }
@@ -140,9 +176,10 @@ fn close_cancelled_sessions(
     opened: &mut OpenedProject,
     control: &RunControl,
     reach: RecoveryScope<'_>,
+    silent: &[String],
 ) -> Result<RecoveryReport, Failure> {
     let mut done = RecoveryReport::default();
-    for session in list_orphaned_cancellations(opened)? {
+    for session in list_orphaned_cancellations(opened, silent)? {
         if reach == RecoveryScope::BeforeSession(&session.name) {
             continue;
         }
@@ -160,7 +197,7 @@ fn close_cancelled_sessions(
 
 /// Returns the hooks whose owner is dead, and that no open session waits for. An ended session waits only for the hooks of its
 /// end.
-pub fn list_orphaned_effects(opened: &OpenedProject) -> Result<Vec<PendingEffect>, Failure> {
+pub fn list_orphaned_effects(opened: &OpenedProject, silent: &[String]) -> Result<Vec<PendingEffect>, Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let mut effects = snapshot.pending_effects().map_err(hints::store_failure)?;
     let open = snapshot
@@ -172,7 +209,7 @@ pub fn list_orphaned_effects(opened: &OpenedProject) -> Result<Vec<PendingEffect
     effects.retain(|effect| {
         matches!(effect.kind, EffectKind::Hook(_))
             && !waited.contains(&effect.id)
-            && opened.project.is_owner_dead(effect.owner.as_str())
+            && is_gone(&opened.project, &effect.owner, silent)
     });
     Ok(effects)
 }

@@ -153,15 +153,26 @@ pub fn put_store_away(project: &Project, store: SqliteStore) -> Result<PathBuf, 
         Failure::new(FailureCode::System, format!("cannot write `{}`", directory.display())).with_cause(error)
     };
     atomic_file::make_directories(&directory, 0o777).map_err(failed)?;
-    let head = store.head().map_err(hints::store_failure)?;
+    let failed_store = |error: StoreError| hints::store_failure(error);
+    let head = store.head().map_err(failed_store)?;
     let file = (1_u32..)
         .map(|number| directory.join(format!("before-fleet-{}-{number}.db", head.0)))
         .find(|file| fs::symlink_metadata(file).is_err())
         .expect("there are fewer files than numbers");
-    store.backup_to(&file).map_err(hints::store_failure)?;
-    drop(store);
+    // While this handle writes, no other process does: nothing comes between the copy and the end of the file.
+    let mut writer = open_own_store(project, Lifetime::Command, false)?;
+    writer
+        .run_transaction(|_| {
+            store.backup_to(&file)?;
+            remove_scratch_store(&project.store_file());
+            Ok(())
+        })
+        .map_err(failed_store)?;
+    if fs::symlink_metadata(project.store_file()).is_ok() {
+        return Err(Failure::new(FailureCode::System, "cannot remove the store of this project")
+            .with_cause(format!("a copy is in {}", file.display())));
+    }
     StoreRecordDirectory::find_directory()?.remove_record(project)?;
-    remove_scratch_store(&project.store_file());
     Ok(file)
 }
 

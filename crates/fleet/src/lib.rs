@@ -27,6 +27,6 @@ pub use address::{FleetAddress, FleetAddressError, ServerEndpoint, ServiceKind};
 pub use nats::NatsService;
 pub use postgres::PostgresService;
 pub use service::{
-    FleetAccess, FleetService, LogSettings, OwnerHeartbeat, PublishedEvent, ServiceLog, ServiceReport, connect_service,
-    describe_permissions,
+    FleetAccess, FleetService, HeartbeatList, LogSettings, OwnerHeartbeat, PublishedEvent, ServiceLog, ServiceReport,
+    connect_service, describe_permissions,
 };

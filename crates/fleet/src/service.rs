@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use windlass_store::{Sequencer, SequencerError};
 
 use crate::address::{FleetAddress, ServiceKind};
@@ -39,7 +39,7 @@ pub trait FleetService: Sequencer {
     fn record_heartbeat(&mut self, heartbeat: &OwnerHeartbeat, lifetime: Duration) -> Result<(), SequencerError>;
 
     /// Returns the last heartbeat of each owner, with its age by the clock of the service.
-    fn list_heartbeats(&mut self) -> Result<Vec<(OwnerHeartbeat, Duration)>, SequencerError>;
+    fn list_heartbeats(&mut self) -> Result<HeartbeatList, SequencerError>;
 
     /// Forgets the heartbeats of an owner that ends.
     fn remove_heartbeat(&mut self, machine: &str, owner: &str) -> Result<(), SequencerError>;
@@ -84,8 +84,9 @@ impl LogSettings {
     }
 }
 
-/// What a service says of itself.
+/// The state and the settings of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ServiceReport {
     /// Its name and version, as in `NATS 2.15.1`.
     pub name: String,
@@ -95,12 +96,18 @@ pub struct ServiceReport {
     pub weaknesses: Vec<String>,
     /// How far the clock of this machine is ahead of the clock of the service, in milliseconds.
     pub clock_skew_millis: i64,
-    /// How long one request takes.
+    /// How long one request takes, in milliseconds.
+    #[serde(rename = "roundTripMillis", serialize_with = "serialize_millis")]
     pub round_trip: Duration,
+}
+
+fn serialize_millis<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64() * 1000.0)
 }
 
 /// The log of a project in a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ServiceLog {
     pub messages: u64,
     pub last_sequence: u64,
@@ -122,6 +129,15 @@ pub struct OwnerHeartbeat {
     pub position: u64,
     /// The link of the chain at that event: copies with the same log have the same link.
     pub chain: String,
+}
+
+/// The heartbeats that a service has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HeartbeatList {
+    /// The last heartbeat of each owner, with its age.
+    pub heartbeats: Vec<(OwnerHeartbeat, Duration)>,
+    /// How long the service has kept them. A restart loses them, so a shorter silence says nothing.
+    pub kept_for: Duration,
 }
 
 /// An event for other programs.

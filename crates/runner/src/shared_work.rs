@@ -7,8 +7,10 @@ use windlass_vcs::git::{BranchName, Error, GitClient, GitCommitId, RemoteBranch}
 use crate::workspace_problem::explain_git_error;
 use crate::{EffectRunner, Runner, RunnerEvent};
 
+const WINDLASS_BRANCHES: &str = "windlass/";
+
 impl Runner<'_> {
-    /// Pushes the commits of a turn. A remote that is away is named, and the next turn pushes them.
+    /// Pushes the commits of a turn; files that the agent has not committed stay here. A remote that is away is named, and the next turn pushes them.
     pub(crate) fn share_work(&mut self, session: &Session) {
         let Some(workspace) = session.workspace.as_ref().filter(|_| self.effects.settings.delivery.shares_work) else {
             return;
@@ -36,9 +38,11 @@ impl EffectRunner<'_> {
 
     /// Takes the work of a branch that another machine has pushed, if there is any that this repository lacks.
     pub(crate) fn take_shared_branch(&self, git: &GitClient<'_>, workspace: &Workspace) -> Result<(), Error> {
-        match self.shared_branch(git, workspace)? {
-            Some(shared) => git.take_remote_branch(&shared),
-            None => Ok(()),
+        let Some(shared) = self.shared_branch(git, workspace)? else { return Ok(()) };
+        match git.take_remote_branch(&shared) {
+            // The work goes on with what is here.
+            Err(Error::Unreachable { .. }) if git.branch_tip(&shared.local)?.is_some() => Ok(()),
+            taken => taken,
         }
     }
 
@@ -63,6 +67,10 @@ impl EffectRunner<'_> {
         let base = self.settings.delivery.base.as_deref().map(BranchName::new).transpose()?;
         let Some(remote) = git.merge_remote(base.as_ref())? else { return Ok(None) };
         let local = BranchName::new(&workspace.branch)?;
+        // The name comes from the log, and only branches of Windlass travel.
+        if !workspace.branch.starts_with(WINDLASS_BRANCHES) {
+            return Ok(None);
+        }
         Ok(Some(RemoteBranch { remote, branch: local.clone(), local }))
     }
 }

@@ -57,7 +57,7 @@ impl Runner<'_> {
         let request = self.prompt_request(session, turn)?;
         let source = PromptSource::Turn { session, turn };
         let outcome = self.effects.prompt_agent(&mut *self.driver, &request, &mut budget, source)?;
-        // A turn that has ended is on the remote, whatever happens to this machine.
+        // The commits of an ended turn are on the remote, whatever happens to this machine.
         self.share_work(session);
         self.report_outcome(session, turn, budget.time, outcome)
     }

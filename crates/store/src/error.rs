@@ -76,8 +76,6 @@ pub enum StoreError {
     Forked { path: PathBuf, after: Seq },
     #[error(transparent)]
     TooOld(MessageError),
-    #[error("message {sequence} of the fleet's log is no message of Windlass")]
-    UnreadableMessage { sequence: u64, source: MessageError },
     #[error("cannot tell whether the commit is durable: the disk reported an error")]
     OutcomeUnknown { source: Option<Box<dyn std::error::Error + Send + Sync>> },
     #[error("cannot use the store {}", path.display())]

@@ -136,7 +136,8 @@ fn decide_and_append<S: Store + ?Sized>(
     command: &Command,
     nonce: u128,
 ) -> Result<Vec<EventRecord>, ExecuteError> {
-    let began = Instant::now();
+    // From the first conflict on: an outage before it is no contention.
+    let mut began: Option<Instant> = None;
     let mut wait = Duration::from_millis(1);
     loop {
         let commit = {
@@ -152,7 +153,7 @@ fn decide_and_append<S: Store + ?Sized>(
             let records = positions.into_iter().zip(commit.events);
             return Ok(records.map(|(seq, envelope)| EventRecord { seq, envelope }).collect());
         }
-        if began.elapsed() >= CONFLICT_PATIENCE {
+        if began.get_or_insert_with(Instant::now).elapsed() >= CONFLICT_PATIENCE {
             return Err(StoreError::Contended { seconds: CONFLICT_PATIENCE.as_secs() }.into());
         }
         // The nonce is random, so writers that met once do not meet again.

@@ -248,6 +248,41 @@ fn repair_of_copy_with_other_events_is_refused() {
 }
 
 #[test]
+fn upload_that_broke_off_goes_on_where_it_was() {
+    let places: [TempStore; 3] = std::array::from_fn(|_| TempStore::new());
+    let log = MemorySequencer::default();
+    let mut store = places[0].create();
+    fill_store(&mut store, 3);
+    // A copy of the file uploads the first half of the log.
+    store.backup_to(&places[1].path).unwrap();
+    let mut first_half = places[1].open();
+    for number in 0..3 {
+        commit_command(&mut store, &create_task(&format!("later {number}")));
+    }
+    first_half.attach_log(Box::new(log.clone()), "mill".to_owned());
+    first_half.publish_log(|_| {}).unwrap();
+    let mut fresh = join_log(&places[2], &log);
+    store.attach_log(Box::new(log.clone()), "mill".to_owned());
+    store.resume_upload(&mut fresh, |_| {}).unwrap();
+    assert_eq!(read_log(&store), read_log(&fresh));
+    assert_eq!(store.find_wrong_scopes().unwrap(), [""; 0]);
+    commit_command(&mut store, &create_task("after the upload"));
+}
+
+#[test]
+fn bytes_that_are_no_message_are_dead() {
+    let place = TempStore::new();
+    let mut log = MemorySequencer::default();
+    let mut store = join_log(&place, &log);
+    commit_command(&mut store, &create_task("one"));
+    for stray in [&b"x"[..], b"{}", br#"{"v":1}"#] {
+        Sequencer::publish(&mut log, stray).unwrap();
+    }
+    commit_command(&mut store, &create_task("two"));
+    assert_eq!((store.replica_cursor().unwrap(), read_log(&store).len()), (Some(5), 4));
+}
+
+#[test]
 fn message_of_writer_with_another_log_is_dead() {
     let places: [TempStore; 2] = std::array::from_fn(|_| TempStore::new());
     let (mut log, other_log) = (MemorySequencer::default(), MemorySequencer::default());

@@ -56,8 +56,10 @@ fn fetch_missing_branch(git: &GitClient<'_>, change: &ChangeRecord) -> Result<()
         return Ok(());
     }
     match git.merge_remote(Some(&BranchName::new(change.base_name())?))? {
-        Some(remote) => git.take_remote_branch(&RemoteBranch { remote, branch: branch.clone(), local: branch }),
-        None => Ok(()),
+        Some(remote) if branch.as_str().starts_with("windlass/") => {
+            git.take_remote_branch(&RemoteBranch { remote, branch: branch.clone(), local: branch })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -40,7 +40,7 @@ pub fn connect_project(project: &Project) -> Result<Option<FleetConnection>, Fai
     Ok(Some((membership, service)))
 }
 
-fn open_service(membership: &FleetMembership) -> Result<Box<dyn FleetService>, Failure> {
+pub(super) fn open_service(membership: &FleetMembership) -> Result<Box<dyn FleetService>, Failure> {
     connect_service(membership.access()?).map_err(|error| {
         Failure::new(FailureCode::System, "cannot start the connection to the fleet").with_cause(error)
     })

@@ -7,10 +7,11 @@
 use std::path::PathBuf;
 
 use windlass_engine::{Seq, TaskId};
-use windlass_fleet::{FleetAccess, FleetAddress, FleetService, LogSettings, ServiceReport, connect_service};
-use windlass_store::{Lifetime, RepairReport, SqliteStore};
+use windlass_fleet::{FleetAccess, FleetAddress, LogSettings, ServiceReport};
+use windlass_store::{Lifetime, RepairReport, SqliteStore, StoreError};
 
 use super::FleetMembership;
+use super::connection::open_service;
 use super::heartbeats::service_failure;
 use super::open_task_import::import_open_tasks;
 use crate::context::{CommandContext, OpenedProject};
@@ -30,7 +31,17 @@ pub struct EntryRequest {
     pub accepts_loss: bool,
 }
 
-/// What becomes of a log of the project's own.
+fn existing_log_failure(membership: &FleetMembership) -> Failure {
+    let address = &membership.address;
+    Failure::new(FailureCode::Fleet, format!("cannot create the fleet {address}"))
+        .with_cause("its log has other events than this project")
+        .with_hint(format!(
+            "`windlass fleet join {}` joins it; or choose another project name",
+            quote_shell_word(address)
+        ))
+}
+
+/// The treatment of a log of the project's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnLogPolicy {
     Refuse,
@@ -40,7 +51,7 @@ pub enum OwnLogPolicy {
     ImportOpenTasks,
 }
 
-/// What entered or left a fleet.
+/// A project that has entered a fleet.
 #[derive(Debug, Clone)]
 pub struct EntryReport {
     pub machine: String,
@@ -85,25 +96,33 @@ pub fn create_fleet(
     check_entry(&opened)?;
     let project = opened.project.clone();
     let membership = request.membership(context, &project)?;
-    let mut service = connect(&membership)?;
+    let mut service = open_service(&membership)?;
+    refuse_unfinished_work(&opened)?;
     let report = service.inspect_service().map_err(|error| service_failure(&error))?;
     let expected = settings.list_weaknesses(request.address.service());
     let weaknesses = report.weaknesses.iter().cloned().chain(expected).collect();
     refuse_weaknesses(weaknesses, &membership)?;
-    if let Some(log) = report.log.as_ref().filter(|log| log.messages > 0) {
-        let (address, join) = (&membership.address, quote_shell_word(&membership.address));
-        return Err(Failure::new(FailureCode::Fleet, format!("cannot create the fleet {address}"))
-            .with_cause(format!("its log has {} messages already", log.messages))
-            .with_hint(format!("`windlass fleet join {join}` joins it; or choose another project name")));
+    let is_begun = report.log.as_ref().is_some_and(|log| log.messages > 0);
+    let machine = membership.machine(&project).to_string();
+    if !is_begun {
+        service.create_log(settings).map_err(|error| service_failure(&error))?;
     }
-    service.create_log(settings).map_err(|error| service_failure(&error))?;
     let report = service.inspect_service().map_err(|error| service_failure(&error))?;
     membership.save(&project)?;
-    let machine = membership.machine(&project).to_string();
     opened.store.attach_log(service, machine.clone());
-    if let Err(error) = opened.store.publish_log(show_progress) {
+    let published = match is_begun {
+        // An earlier upload of this log broke off, or the log is another one.
+        true => with_fresh_copy(&project, &membership, |fresh| {
+            opened.store.resume_upload(fresh, &mut *show_progress).map_err(|error| match error {
+                StoreError::Forked { .. } => existing_log_failure(&membership),
+                error => hints::store_failure(error),
+            })
+        }),
+        false => opened.store.publish_log(&mut *show_progress).map_err(hints::store_failure),
+    };
+    if let Err(failure) = published {
         FleetMembership::remove(&project)?;
-        return Err(hints::store_failure(error));
+        return Err(failure);
     }
     Ok(EntryReport {
         machine,
@@ -131,10 +150,12 @@ pub fn join_fleet(
     };
     let store = store_records::open_or_create_store(&project, Lifetime::Command, context.trust)?;
     let mut opened = context.with_open_store(project.clone(), store);
+    require_person(&project)?;
     // A copy whose membership is lost is connected again; its last event shows whether it is the same log.
     let is_copy = opened.store.is_replica().map_err(hints::store_failure)?;
-    if !is_copy || FleetMembership::find(&project)?.is_some() {
-        check_entry(&opened)?;
+    match is_copy && FleetMembership::find(&project)?.is_none() {
+        true => refuse_running_sessions(&opened)?,
+        false => check_entry(&opened)?,
     }
     let own = if is_copy { Seq::START } else { opened.store.head().map_err(hints::store_failure)? };
     if own > Seq::START && own_log == OwnLogPolicy::Refuse {
@@ -146,7 +167,7 @@ pub fn join_fleet(
             ));
     }
     let membership = request.membership(context, &project)?;
-    let mut service = connect(&membership)?;
+    let mut service = open_service(&membership)?;
     let report = service.inspect_service().map_err(|error| service_failure(&error))?;
     refuse_weaknesses(report.weaknesses.clone(), &membership)?;
     let last = match &report.log {
@@ -166,15 +187,21 @@ pub fn join_fleet(
         false => None,
     };
     let machine = membership.machine(&project).to_string();
-    membership.save(&project)?;
     if !is_copy {
+        membership.save(&project)?;
         opened.store.join_log().map_err(hints::store_failure)?;
     }
     opened.store.attach_log(service, machine.clone());
     let read = opened.store.catch_up_with_progress(|head, sequence| show_progress(head, last.saturating_sub(sequence)));
     read.map_err(hints::store_failure)?;
+    if is_copy {
+        membership.save(&project)?;
+    }
     let imported = match (&discarded, own_log) {
-        (Some(file), OwnLogPolicy::ImportOpenTasks) => import_open_tasks(&mut opened, file)?,
+        (Some(file), OwnLogPolicy::ImportOpenTasks) => import_open_tasks(&mut opened, file).map_err(|failure| {
+            let file = file.display();
+            failure.with_cause(format!("the project is in the fleet; its own log is in {file}"))
+        })?,
         _ => Vec::new(),
     };
     Ok(EntryReport {
@@ -187,7 +214,7 @@ pub fn join_fleet(
     })
 }
 
-/// What is left of a fleet here.
+/// A project that has left its fleet.
 #[derive(Debug, Clone)]
 pub struct LeaveReport {
     pub address: Option<String>,
@@ -228,43 +255,51 @@ pub fn repair_fleet(
     let mut opened = context.open_project_for(Lifetime::Service)?;
     let Some(membership) = FleetMembership::find(&opened.project)? else { return Err(no_fleet_failure()) };
     require_person(&opened.project)?;
-    let mut service = connect(&membership)?;
+    let mut service = open_service(&membership)?;
     let report = service.inspect_service().map_err(|error| service_failure(&error))?;
     if report.log.is_none() {
         refuse_weaknesses(settings.list_weaknesses(membership.access()?.address.service()), &membership)?;
         service.create_log(settings).map_err(|error| service_failure(&error))?;
     }
-    let directory = opened.project.create_record_directory("repair")?;
-    let file = directory.join(format!("copy-{}.db", std::process::id()));
-    with_fresh_copy(&file, |fresh| {
-        fresh.join_log().map_err(hints::store_failure)?;
-        fresh.attach_log(service, membership.machine(&opened.project).to_string());
-        fresh.catch_up().map_err(hints::store_failure)?;
-        opened.store.repair_copy(fresh, show_progress).map_err(hints::store_failure)
+    drop(service);
+    let project = opened.project.clone();
+    with_fresh_copy(&project, &membership, |fresh| {
+        opened.store.repair_copy(fresh, show_progress).map_err(|error| match error {
+            StoreError::Forked { after, .. } => Failure::new(FailureCode::Fleet, "cannot repair this copy")
+                .with_cause(format!("the log and this copy have different events up to event {after}"))
+                .with_hint(
+                    "keep one of them: `windlass fleet leave` keeps this copy; `windlass fleet join --discard` after it takes \
+                     the log",
+                ),
+            error => hints::store_failure(error),
+        })
     })
 }
 
-/// Runs `work` with an empty store that is removed afterwards.
+/// Runs `work` with a copy that has just read the whole log, and is removed afterwards.
 fn with_fresh_copy<T>(
-    file: &std::path::Path,
+    project: &Project,
+    membership: &FleetMembership,
     work: impl FnOnce(&mut SqliteStore) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let mut store = store_records::create_scratch_store(file)?;
-    let done = work(&mut store);
-    drop(store);
-    store_records::remove_scratch_store(file);
+    let file = project.create_record_directory("repair")?.join(format!("copy-{}.db", std::process::id()));
+    let mut fresh = store_records::create_scratch_store(&file)?;
+    let read = fresh.join_log().and_then(|()| {
+        let service = open_service(membership);
+        Ok(service.map(|service| fresh.attach_log(service, membership.machine(project).to_string())))
+    });
+    let done = read.map_err(hints::store_failure).and_then(|attached| attached).and_then(|()| {
+        fresh.catch_up().map_err(hints::store_failure)?;
+        work(&mut fresh)
+    });
+    drop(fresh);
+    store_records::remove_scratch_store(&file);
     done
 }
 
 pub(super) fn no_fleet_failure() -> Failure {
     Failure::new(FailureCode::Fleet, "this project is in no fleet")
         .with_hint("`windlass fleet create URL` makes one, `windlass fleet join URL` joins one")
-}
-
-fn connect(membership: &FleetMembership) -> Result<Box<dyn FleetService>, Failure> {
-    connect_service(membership.access()?).map_err(|error| {
-        Failure::new(FailureCode::System, "cannot start the connection to the fleet").with_cause(error)
-    })
 }
 
 /// Refuses a service that could lose messages, unless a person has accepted that.
@@ -286,6 +321,26 @@ fn check_entry(opened: &OpenedProject) -> Result<(), Failure> {
             .with_hint("`windlass fleet leave` leaves it"));
     }
     refuse_running_sessions(opened)
+}
+
+/// Refuses work in progress, even of dead processes: their names have no machine, so another machine would take it for its own.
+fn refuse_unfinished_work(opened: &OpenedProject) -> Result<(), Failure> {
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let sessions = snapshot.open_sessions().map_err(hints::store_failure)?;
+    if let Some(session) = sessions.iter().find(|session| !session.is_over()) {
+        let name = &session.name;
+        return Err(Failure::new(FailureCode::Refused, "cannot create a fleet now")
+            .with_cause(format!("session `{name}` is unfinished"))
+            .with_hint(format!(
+                "finish it, or `windlass session cancel {name}` and `windlass doctor --settle` end it"
+            )));
+    }
+    match snapshot.pending_effects().map_err(hints::store_failure)?.first() {
+        Some(effect) => Err(Failure::new(FailureCode::Refused, "cannot create a fleet now")
+            .with_cause(format!("the hook of {} is pending", effect.id))
+            .with_hint("wait for it, or `windlass doctor --settle` runs it")),
+        None => Ok(()),
+    }
 }
 
 fn refuse_running_sessions(opened: &OpenedProject) -> Result<(), Failure> {

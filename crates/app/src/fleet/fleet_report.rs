@@ -1,6 +1,6 @@
 //! The state of a fleet as one machine sees it: the service, the machines, and what is wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -19,6 +19,7 @@ const NAMED_SKEW_MILLIS: u64 = 5000;
 
 /// The state of a fleet.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct FleetReport {
     pub address: String,
     /// This machine.
@@ -36,6 +37,7 @@ pub struct FleetReport {
 
 /// A machine of the fleet that works, or that holds a session.
 #[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct MachineReport {
     pub machine: String,
     pub is_this: bool,
@@ -53,6 +55,7 @@ pub struct MachineReport {
 
 /// Something that a person should know or change.
 #[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct FleetFinding {
     pub text: String,
     pub is_problem: bool,
@@ -71,11 +74,14 @@ pub fn build_fleet_report(opened: &OpenedProject) -> Result<FleetReport, Failure
     let mut outage = None;
     let found = service.inspect_service();
     let heartbeats = match &found {
-        Ok(_) => service.list_heartbeats().unwrap_or_else(|error| {
-            let text = format!("the heartbeats of the machines cannot be read: {error}");
-            findings.push(FleetFinding { text, is_problem: true });
-            Vec::new()
-        }),
+        Ok(_) => match service.list_heartbeats() {
+            Ok(list) => list.heartbeats,
+            Err(error) => {
+                let text = format!("the heartbeats of the machines cannot be read: {error}");
+                findings.push(FleetFinding { text, is_problem: true });
+                Vec::new()
+            }
+        },
         Err(error) => {
             let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
             outage = Some(format!("{error}{cause}"));
@@ -115,7 +121,8 @@ pub fn build_fleet_report(opened: &OpenedProject) -> Result<FleetReport, Failure
             findings.push(FleetFinding { text, is_problem: false });
         }
     }
-    findings.dedup_by(|one, other| one.text == other.text);
+    let mut seen = BTreeSet::new();
+    findings.retain(|finding| seen.insert(finding.text.clone()));
     let cursor = opened.store.replica_cursor().map_err(hints::store_failure)?;
     let last = report.as_ref().and_then(|report| report.log.as_ref()).map(|log| log.last_sequence);
     Ok(FleetReport {

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use windlass_engine::{EventType, Seq};
+use windlass_engine::{EventType, Seq, StateView};
 use windlass_fleet::{FleetService, OwnerHeartbeat};
 use windlass_process::wake_owner;
-use windlass_store::{EventFilter, Lifetime, SqliteStore, Store};
+use windlass_store::{EventFilter, Lifetime, SqliteStore, Store, StoreError};
 
 use super::heartbeats::service_failure;
 use super::publication::publish_new_events;
@@ -19,7 +19,7 @@ use crate::project::Project;
 use crate::{Failure, FailureCode, FrontEnd, Notice, hints, store_records};
 
 /// The longest wait for messages, after which the thread looks whether it has to end.
-const FOLLOW_SLICE: Duration = Duration::from_millis(100);
+const FOLLOW_SLICE: Duration = Duration::from_millis(250);
 /// The wait after a failed call.
 const RETRY_WAIT: Duration = Duration::from_secs(1);
 /// How far the clock of a machine may differ from the clock of the service before it is named, and before it takes no tasks.
@@ -125,11 +125,11 @@ impl FollowWork {
     fn follow(&mut self, mut store: SqliteStore) {
         store.set_outage_policy(|_| false);
         let mut next_beat = Instant::now() + self.settings.interval;
+        let mut seen = store.head().unwrap_or(Seq::START);
         while !self.is_stopped.load(Ordering::Relaxed) {
-            let head = store.head().unwrap_or(Seq::START);
-            let outage = self.follow_once(&store, &mut next_beat).err();
-            self.note_outage(outage);
-            self.wake_cancelled_owners(&store, head);
+            let followed = self.follow_once(&mut store, &mut next_beat);
+            self.note_outage(followed.err());
+            seen = self.wake_cancelled_owners(&store, seen);
             if self.is_away.load(Ordering::Relaxed) {
                 thread::sleep(RETRY_WAIT);
             }
@@ -137,10 +137,7 @@ impl FollowWork {
         if self.is_away.load(Ordering::Relaxed) {
             return;
         }
-        if self.settings.publishes {
-            // The next process publishes what fails now.
-            let _ = publish_new_events(self.service.as_mut(), &store);
-        }
+        self.publish_events(&store);
         let machine = self.membership.machine(&self.project).to_string();
         for owner in &self.settings.owners {
             // The service forgets it after a while.
@@ -148,21 +145,35 @@ impl FollowWork {
         }
     }
 
-    /// Sends what is due, and folds what is new. Waits a moment for more. An error says why the log is away.
-    fn follow_once(&mut self, store: &SqliteStore, next_beat: &mut Instant) -> Result<(), String> {
-        store.catch_up().map_err(|error| error.to_string())?;
-        let head = store.head().map_err(|error| error.to_string())?;
+    /// Sends what is due, waits a moment for messages, and folds them. An error says why the log is away.
+    fn follow_once(&mut self, store: &mut SqliteStore, next_beat: &mut Instant) -> Result<(), String> {
+        let text = |error: StoreError| error.to_string();
         if !self.settings.owners.is_empty() && Instant::now() >= *next_beat {
-            let chain = store.chain_link_at(head).map_err(|error| error.to_string())?.unwrap_or_default();
+            // Before the fold, which may take long: this process is alive.
+            let head = store.head().map_err(text)?;
+            let chain = store.chain_link_at(head).map_err(text)?.unwrap_or_default();
             self.send_heartbeats(head, &chain).map_err(|error| error.to_string())?;
             *next_beat = Instant::now() + self.settings.interval;
         }
-        if self.settings.publishes {
-            publish_new_events(self.service.as_mut(), store).map_err(|failure| failure.message)?;
-        }
+        self.publish_events(store);
         let until_beat = next_beat.saturating_duration_since(Instant::now());
         let patience = if self.settings.owners.is_empty() { FOLLOW_SLICE } else { FOLLOW_SLICE.min(until_beat) };
-        store.wait_for_events(head, patience).map_err(|error| error.to_string())
+        store.wait_for_messages_once(patience).map_err(text)
+    }
+
+    /// Publishes events for other programs, until the service refuses it.
+    fn publish_events(&mut self, store: &SqliteStore) {
+        if !self.settings.publishes {
+            return;
+        }
+        if let Err(failure) = publish_new_events(self.service.as_mut(), store)
+            && !self.is_away.load(Ordering::Relaxed)
+        {
+            let cause = failure.causes.first().map(|cause| format!(": {cause}")).unwrap_or_default();
+            let text = format!("this run publishes no more events: {}{cause}", failure.message);
+            self.front_end.show_notice(Notice::Warning(&text));
+            self.settings.publishes = false;
+        }
     }
 
     fn send_heartbeats(&mut self, head: Seq, chain: &str) -> Result<(), windlass_store::SequencerError> {
@@ -181,14 +192,25 @@ impl FollowWork {
         Ok(())
     }
 
-    /// Makes this process look for cancellations, if another machine has cancelled a session.
-    fn wake_cancelled_owners(&self, store: &SqliteStore, seen: Seq) {
+    /// Makes the runners of this process look for a cancellation, if another machine has cancelled their session since a position.
+    /// Returns the last position that was looked at.
+    fn wake_cancelled_owners(&self, store: &SqliteStore, seen: Seq) -> Seq {
+        let Ok(head) = store.head() else { return seen };
+        if head == seen || self.settings.owners.is_empty() {
+            return head;
+        }
         let filter = EventFilter { types: vec![EventType::SessionStopping], ..EventFilter::default() };
-        if store.read_events(&filter, seen, 1).is_ok_and(|found| !found.is_empty()) {
-            for owner in &self.settings.owners {
-                wake_owner(&self.project.owner_directory(), owner);
+        let stopping = store.read_events(&filter, seen, usize::MAX).unwrap_or_default();
+        let snapshot = store.begin_snapshot().ok();
+        for name in stopping.into_iter().filter_map(|record| record.envelope.session) {
+            let session = snapshot.as_ref().and_then(|snapshot| snapshot.find_session(&name).ok().flatten());
+            // A runner of this session listens to the signal; the rest of the process may not.
+            let owner = session.map(|session| session.owner.to_string());
+            if let Some(owner) = owner.filter(|owner| self.settings.owners.contains(owner)) {
+                wake_owner(&self.project.owner_directory(), &owner);
             }
         }
+        head
     }
 
     /// Notes once that the log is away, and once that it is back.

@@ -3,21 +3,30 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use windlass_fleet::FleetService;
 use windlass_store::SequencerError;
 
+use super::connect_project;
+use crate::project::Project;
 use crate::{Failure, FailureCode};
 
 /// Returns those of these owners of other machines that have been silent for longer than `limit`, by the clock of the service.
-/// The service forgets a heartbeat only after a longer time, so an owner without one is silent.
-pub fn silent_owners(
-    service: &mut dyn FleetService,
-    owners: &[String],
-    limit: Duration,
-) -> Result<Vec<String>, Failure> {
-    let found = service.list_heartbeats().map_err(|error| service_failure(&error))?;
-    let ages: BTreeMap<String, Duration> = found.into_iter().map(|(heartbeat, age)| (heartbeat.owner, age)).collect();
-    let is_silent = |owner: &&String| ages.get(*owner).is_none_or(|age| *age > limit);
+/// The service forgets a heartbeat only after a longer time, so an owner without one is silent, unless the service itself is
+/// younger. A service that cannot be reached says nothing about anyone.
+pub fn find_silent_owners(project: &Project, owners: &[String], limit: Duration) -> Result<Vec<String>, Failure> {
+    if owners.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some((_, mut service)) = connect_project(project)? else { return Ok(Vec::new()) };
+    let list = match service.list_heartbeats() {
+        Ok(list) => list,
+        Err(SequencerError::Refused { source }) => {
+            return Err(service_failure(&SequencerError::Refused { source }));
+        }
+        Err(SequencerError::Unreachable { .. } | SequencerError::OutcomeUnknown { .. }) => return Ok(Vec::new()),
+    };
+    let ages: BTreeMap<String, Duration> =
+        list.heartbeats.into_iter().map(|(heartbeat, age)| (heartbeat.owner, age)).collect();
+    let is_silent = |owner: &&String| *ages.get(*owner).unwrap_or(&list.kept_for) > limit;
     Ok(owners.iter().filter(is_silent).cloned().collect())
 }
 

@@ -23,7 +23,7 @@ const STOP_GRACE: Duration = Duration::from_secs(5);
 /// The part of a server's output that is kept for a message.
 const KEPT_OUTPUT_BYTES: usize = 4096;
 
-/// Running servers. They end when `control` is cancelled.
+/// Running servers. They end when `control` is cancelled, or when half of them have ended: then no majority is left.
 pub struct LocalServers {
     pub addresses: Vec<SocketAddr>,
     pub directory: PathBuf,
@@ -31,9 +31,10 @@ pub struct LocalServers {
 }
 
 impl LocalServers {
-    /// Waits until all servers have ended. A server that ends by itself is a failure.
+    /// Waits until the servers are told to end, or too few of them are left, which is a failure.
     pub fn wait(self, control: &RunControl) -> Result<(), Failure> {
-        while !control.is_cancelled() && !self.threads.iter().any(JoinHandle::is_finished) {
+        let ended = || self.threads.iter().filter(|thread| thread.is_finished()).count();
+        while !control.is_cancelled() && 2 * ended() < self.threads.len() {
             control.wait_unless_cancelled(Duration::from_millis(200));
         }
         let is_cancelled = control.is_cancelled();

@@ -31,7 +31,7 @@ pub use entry::{
 };
 pub use fleet_report::{FleetFinding, FleetReport, MachineReport, build_fleet_report, config_digest};
 pub use follower::{FleetFollower, FollowSettings};
-pub use heartbeats::{service_failure, silent_owners};
+pub use heartbeats::{find_silent_owners, service_failure};
 pub use local_servers::{LocalServers, start_local_servers};
 pub use membership::FleetMembership;
 pub use owner_liveness::OwnerLiveness;

@@ -1,10 +1,12 @@
 //! The import of open tasks from a log that a project has put away to join a fleet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use windlass_engine::{Authority, Command, Event, NewTask, ReportRequest, Task, TaskId, TaskState, awaited_tasks};
-use windlass_store::TaskFilter;
+use windlass_engine::{
+    Authority, Command, Event, EventType, NewTask, ReportRequest, Seq, Task, TaskId, TaskState, awaited_tasks,
+};
+use windlass_store::{EventFilter, SqliteStore, Store, StoreError, TaskFilter};
 
 use crate::context::OpenedProject;
 use crate::{Failure, hints, store_records};
@@ -12,7 +14,7 @@ use crate::{Failure, hints, store_records};
 /// Creates the open tasks of another store in this project, with the dependencies among them. Returns the old and the new ids.
 pub fn import_open_tasks(opened: &mut OpenedProject, file: &Path) -> Result<Vec<(TaskId, TaskId)>, Failure> {
     let mut new_ids = BTreeMap::new();
-    for (task, awaited) in list_open_tasks(file)? {
+    for (task, awaited) in list_open_tasks(file, &opened.store)? {
         // A task waits only for tasks that exist; later edges are added when both do.
         let depends_on = awaited.iter().filter_map(|id| new_ids.get(id).copied()).collect();
         let report = task
@@ -37,15 +39,19 @@ pub fn import_open_tasks(opened: &mut OpenedProject, file: &Path) -> Result<Vec<
     Ok(new_ids.into_iter().collect())
 }
 
-/// Returns the open tasks of a store with the tasks that they wait for, dependencies first.
-fn list_open_tasks(file: &Path) -> Result<Vec<(Task, Vec<TaskId>)>, Failure> {
+/// Returns the open tasks of a store that the fleet does not have, with the tasks that they wait for, dependencies first.
+fn list_open_tasks(file: &Path, fleet: &SqliteStore) -> Result<Vec<(Task, Vec<TaskId>)>, Failure> {
     let store = store_records::open_put_away_store(file)?;
+    let common = find_common_event(&store, fleet).map_err(hints::store_failure)?;
+    let created = EventFilter { types: vec![EventType::TaskCreated], ..EventFilter::default() };
+    let created = store.read_events(&created, common, usize::MAX).map_err(hints::store_failure)?;
+    let own: BTreeSet<TaskId> = created.iter().filter_map(|record| record.envelope.node.task_id()).collect();
     let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
     let mut open = Vec::new();
     let is_open = |task: &Task| !matches!(task.state, TaskState::Completed | TaskState::Deleted);
     snapshot
         .visit_tasks(&TaskFilter::default(), |task| {
-            if is_open(&task) {
+            if is_open(&task) && own.contains(&task.id) {
                 open.push(task);
             }
             true
@@ -57,6 +63,19 @@ fn list_open_tasks(file: &Path) -> Result<Vec<(Task, Vec<TaskId>)>, Failure> {
         left.push((task, awaited));
     }
     Ok(sort_by_dependencies(left))
+}
+
+/// Returns the last event that two logs share: a project that has left a fleet shares the fleet's log up to then.
+fn find_common_event(one: &SqliteStore, other: &SqliteStore) -> Result<Seq, StoreError> {
+    let (mut shared, mut different) = (0, one.head()?.min(other.head()?).0 + 1);
+    while different - shared > 1 {
+        let middle = shared + (different - shared) / 2;
+        match one.chain_link_at(Seq(middle))? == other.chain_link_at(Seq(middle))? {
+            true => shared = middle,
+            false => different = middle,
+        }
+    }
+    Ok(Seq(shared))
 }
 
 /// Sorts tasks so that each one comes after those that it waits for. The graph of tasks has no circles.

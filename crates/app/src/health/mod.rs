@@ -152,7 +152,7 @@ fn check_tracked_store(project: &Project, control: &RunControl) -> Option<Health
 
 /// Checks for hooks that dead commands have left.
 fn check_orphaned_hooks(opened: &OpenedProject) -> Option<HealthCheck> {
-    let left = recovery::list_orphaned_effects(opened).ok().filter(|left| !left.is_empty())?;
+    let left = recovery::list_orphaned_effects(opened, &[]).ok().filter(|left| !left.is_empty())?;
     let name = |effect: &windlass_engine::PendingEffect| match &effect.kind {
         EffectKind::Hook(hook) => format!("{} for event {}", hook.hook, effect.id.seq),
         EffectKind::Turn { .. } => String::new(),
@@ -195,7 +195,7 @@ fn check_worktrees(opened: &OpenedProject) -> Option<HealthCheck> {
 
 /// Checks for sessions that were cancelled while no process ran them.
 fn check_cancelled_sessions(opened: &OpenedProject) -> Option<HealthCheck> {
-    let left = recovery::list_orphaned_cancellations(opened).ok().filter(|left| !left.is_empty())?;
+    let left = recovery::list_orphaned_cancellations(opened, &[]).ok().filter(|left| !left.is_empty())?;
     Some(HealthCheck {
         what: "sessions",
         problems: left.iter().map(|session| format!("{} is cancelled, but not ended", session.name)).collect(),

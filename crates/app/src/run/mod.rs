@@ -38,6 +38,7 @@ pub use run_plan::{NothingReady, PlannedSession, RunPlan, open_project_to_run, p
 pub use run_target::{RunRequest, RunTarget};
 pub use session_run::{SessionObserver, SessionReport};
 pub use session_tally::SessionTally;
+pub use stale_leases::list_silent_owners;
 pub use task_agent::find_task_agent;
 pub use task_check::{describe_holder, is_held_by_idle_session};
 pub use workspace_choice::{explain_left_in_place, find_workspace_mode, is_left_in_place};

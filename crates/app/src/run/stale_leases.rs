@@ -10,6 +10,7 @@
 //!   heartbeat moved in between.
 //! - Leases of dead processes do not expire here: a run resumes their sessions.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +69,27 @@ pub fn start_heartbeat(
         },
     )?;
     Ok(OwnerHeartbeats { _thread: thread, _follower: follower })
+}
+
+/// Returns the owners on other machines that hold unfinished work, and have been silent for longer than the lease at two looks.
+pub fn list_silent_owners(opened: &OpenedProject, control: &RunControl) -> Result<Vec<String>, Failure> {
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let sessions = snapshot.open_sessions().map_err(hints::store_failure)?;
+    let effects = snapshot.pending_effects().map_err(hints::store_failure)?;
+    let owners = sessions.iter().map(|session| &session.owner).chain(effects.iter().map(|effect| &effect.owner));
+    let owners: BTreeSet<String> = owners.map(ToString::to_string).collect();
+    let mut elsewhere: Vec<String> =
+        owners.into_iter().filter(|owner| opened.project.other_machine(owner).is_some()).collect();
+    if elsewhere.is_empty() {
+        return Ok(elsewhere);
+    }
+    let Ok(config) = Config::load(&opened.project.root) else { return Ok(Vec::new()) };
+    let lease = lease_time(&execution::restrict_to_trusted(opened, config, false)?);
+    elsewhere = fleet::find_silent_owners(&opened.project, &elsewhere, lease)?;
+    if elsewhere.is_empty() || !control.wait_unless_cancelled(heartbeat_interval(lease) * 2) {
+        return Ok(Vec::new());
+    }
+    fleet::find_silent_owners(&opened.project, &elsewhere, lease)
 }
 
 /// Expires stale leases before a run, under the project's present configuration.
@@ -135,10 +157,7 @@ fn find_stale_leases(opened: &OpenedProject, lease: Duration) -> Result<Vec<(Tas
     let is_elsewhere = |held: &Lease| opened.project.other_machine(held.owner.as_str()).is_some();
     let elsewhere = held.iter().filter(|(_, held)| is_elsewhere(held));
     let elsewhere: Vec<String> = elsewhere.map(|(_, held)| held.owner.to_string()).collect();
-    let silent = match (elsewhere.is_empty(), fleet::connect_project(&opened.project)?) {
-        (false, Some((_, mut service))) => fleet::silent_owners(service.as_mut(), &elsewhere, lease)?,
-        _ => Vec::new(),
-    };
+    let silent = fleet::find_silent_owners(&opened.project, &elsewhere, lease)?;
     let owners = opened.project.owner_directory();
     held.retain(|(_, held)| {
         let name = held.owner.as_str();

@@ -13,7 +13,7 @@ use super::connection::{JetStreamError, NatsConnection};
 use super::names::ProjectSubjects;
 use super::report::read_time;
 use crate::failure::unreachable;
-use crate::service::OwnerHeartbeat;
+use crate::service::{HeartbeatList, OwnerHeartbeat};
 
 impl NatsConnection {
     pub async fn create_beats(&self, subjects: &ProjectSubjects, replicas: usize) -> Result<(), SequencerError> {
@@ -64,15 +64,15 @@ impl NatsConnection {
         }
     }
 
-    pub async fn list_heartbeats(
-        &self,
-        subjects: &ProjectSubjects,
-    ) -> Result<Vec<(OwnerHeartbeat, Duration)>, SequencerError> {
+    pub async fn list_heartbeats(&self, subjects: &ProjectSubjects) -> Result<HeartbeatList, SequencerError> {
         let stream = subjects.beat_stream();
-        let Some(info) = self.find_stream(&stream).await? else { return Ok(Vec::new()) };
+        let Some(info) = self.find_stream(&stream).await? else { return Ok(HeartbeatList::default()) };
         let now = read_time(&info["ts"])?;
+        // The stream is in memory, so it is as old as its messages can be.
+        let kept_for = Duration::try_from(now.duration_since(read_time(&info["created"])?)).unwrap_or(Duration::ZERO);
         let stored = self.get_stored(&stream, &json!({ "multi_last": [subjects.all_beats()] })).await?;
-        Ok(stored.iter().filter_map(|message| read_heartbeat(message, now)).collect())
+        let heartbeats = stored.iter().filter_map(|message| read_heartbeat(message, now)).collect();
+        Ok(HeartbeatList { heartbeats, kept_for })
     }
 
     pub async fn remove_heartbeat(

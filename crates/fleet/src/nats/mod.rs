@@ -27,7 +27,9 @@ pub use self::permissions::list_rights;
 use self::connection::NatsConnection;
 use self::names::ProjectSubjects;
 use crate::runtime_thread::RuntimeThread;
-use crate::service::{FleetAccess, FleetService, LogSettings, OwnerHeartbeat, PublishedEvent, ServiceReport};
+use crate::service::{
+    FleetAccess, FleetService, HeartbeatList, LogSettings, OwnerHeartbeat, PublishedEvent, ServiceReport,
+};
 
 /// How long a call waits for servers that elect a leader, and how often it asks.
 const ELECTION_PATIENCE: Duration = Duration::from_secs(5);
@@ -99,7 +101,7 @@ impl FleetService for NatsService {
         self.call_service(async |connection, subjects| connection.record_heartbeat(subjects, heartbeat, lifetime).await)
     }
 
-    fn list_heartbeats(&mut self) -> Result<Vec<(OwnerHeartbeat, Duration)>, SequencerError> {
+    fn list_heartbeats(&mut self) -> Result<HeartbeatList, SequencerError> {
         self.call_service(async |connection, subjects| connection.list_heartbeats(subjects).await)
     }
 

@@ -6,7 +6,7 @@ use tokio_postgres::types::Type;
 use windlass_store::SequencerError;
 
 use super::connection::{PostgresConnection, QueryError};
-use crate::service::OwnerHeartbeat;
+use crate::service::{HeartbeatList, OwnerHeartbeat};
 
 impl PostgresConnection {
     pub async fn record_heartbeat(
@@ -40,12 +40,12 @@ impl PostgresConnection {
         self.run_query(query, &parameters).await.map(drop).map_err(QueryError::of_request)
     }
 
-    pub async fn list_heartbeats(&self, project: &str) -> Result<Vec<(OwnerHeartbeat, Duration)>, SequencerError> {
+    pub async fn list_heartbeats(&self, project: &str) -> Result<HeartbeatList, SequencerError> {
         let query = "SELECT heartbeat, (extract(epoch FROM clock_timestamp() - recorded_at) * 1000000)::bigint
             FROM windlass_beats WHERE project = $1 AND expires_at > clock_timestamp()";
         let rows = match self.run_query(query, &[(&project, Type::TEXT)]).await {
             Ok(rows) => rows,
-            Err(error) if error.is_missing_table() => return Ok(Vec::new()),
+            Err(error) if error.is_missing_table() => return Ok(HeartbeatList::default()),
             Err(error) => return Err(error.of_request()),
         };
         let read = rows.iter().filter_map(|row| {
@@ -54,7 +54,12 @@ impl PostgresConnection {
             let age: i64 = row.get(1);
             Some((heartbeat, Duration::from_micros(u64::try_from(age).unwrap_or(0))))
         });
-        Ok(read.collect())
+        let heartbeats = read.collect();
+        // A server that was not shut down empties the table when it starts.
+        let query = "SELECT (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint";
+        let rows = self.run_query(query, &[]).await.map_err(QueryError::of_request)?;
+        let age: i64 = rows.first().map_or(0, |row| row.get(0));
+        Ok(HeartbeatList { heartbeats, kept_for: Duration::from_micros(u64::try_from(age).unwrap_or(0)) })
     }
 
     pub async fn remove_heartbeat(&self, project: &str, machine: &str, owner: &str) -> Result<(), SequencerError> {

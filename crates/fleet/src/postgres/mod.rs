@@ -28,7 +28,9 @@ pub use self::permissions::list_grants;
 use self::connection::PostgresConnection;
 use crate::failure::refused;
 use crate::runtime_thread::RuntimeThread;
-use crate::service::{FleetAccess, FleetService, LogSettings, OwnerHeartbeat, PublishedEvent, ServiceReport};
+use crate::service::{
+    FleetAccess, FleetService, HeartbeatList, LogSettings, OwnerHeartbeat, PublishedEvent, ServiceReport,
+};
 
 /// How long a call goes on when its connection breaks or the server ends it.
 const CALL_PATIENCE: Duration = Duration::from_secs(5);
@@ -100,7 +102,7 @@ impl FleetService for PostgresService {
         self.call_service(async |connection, project| connection.record_heartbeat(project, heartbeat, lifetime).await)
     }
 
-    fn list_heartbeats(&mut self) -> Result<Vec<(OwnerHeartbeat, Duration)>, SequencerError> {
+    fn list_heartbeats(&mut self) -> Result<HeartbeatList, SequencerError> {
         self.call_service(async |connection, project| connection.list_heartbeats(project).await)
     }
 

@@ -118,7 +118,7 @@ fn use_service(service: &mut dyn FleetService) {
         chain: "7e".to_owned(),
     };
     service.record_heartbeat(&heartbeat, Duration::from_secs(60)).unwrap();
-    assert_eq!(service.list_heartbeats().unwrap().len(), 1);
+    assert_eq!(service.list_heartbeats().unwrap().heartbeats.len(), 1);
     service.remove_heartbeat("mill", "run.1").unwrap();
 }
 

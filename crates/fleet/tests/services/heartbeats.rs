@@ -23,19 +23,19 @@ fn heartbeat(machine: &str, owner: &str, position: u64) -> OwnerHeartbeat {
 
 /// Returns the heartbeats, ordered by their owners.
 fn list(service: &mut dyn FleetService) -> Vec<(OwnerHeartbeat, Duration)> {
-    let mut found = service.list_heartbeats().unwrap();
+    let mut found = service.list_heartbeats().unwrap().heartbeats;
     found.sort_by(|one, other| one.0.owner.cmp(&other.0.owner));
     found
 }
 
 fn check_ages(address: &str) {
     let (mut mill, mut pump) = (create_log(address), connect(address));
-    assert_eq!(mill.list_heartbeats().unwrap(), []);
+    assert_eq!(mill.list_heartbeats().unwrap().heartbeats, []);
     let began = Instant::now();
     mill.record_heartbeat(&heartbeat("mill", "run.1 a*b", 3), MINUTE).unwrap();
     let mut own_age = Duration::ZERO;
     while own_age < Duration::from_millis(20) {
-        own_age = pump.list_heartbeats().unwrap()[0].1;
+        own_age = pump.list_heartbeats().unwrap().heartbeats[0].1;
         assert!(own_age <= began.elapsed(), "an age is no longer than the time since");
     }
     pump.record_heartbeat(&heartbeat("pump", "run.2", 5), MINUTE).unwrap();
@@ -61,7 +61,7 @@ fn check_forgetting(address: &str) {
     assert!(began.elapsed() >= Duration::from_millis(900), "a heartbeat is forgotten too early");
     assert_eq!(list(&mut *service)[0].0.owner, "stays");
     // Another project has its own owners.
-    assert_eq!(create_log(&address.replace("/pump", "/other")).list_heartbeats().unwrap(), []);
+    assert_eq!(create_log(&address.replace("/pump", "/other")).list_heartbeats().unwrap().heartbeats, []);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn heartbeat_after_restart_of_nats_creates_its_stream_again() {
     let mut service = create_log(&server.log_address("pump"));
     service.record_heartbeat(&heartbeat("mill", "run.1", 1), MINUTE).unwrap();
     server.restart();
-    assert_eq!(service.list_heartbeats().unwrap(), [], "heartbeats are in memory");
+    assert_eq!(service.list_heartbeats().unwrap().heartbeats, [], "heartbeats are in memory");
     service.record_heartbeat(&heartbeat("mill", "run.1", 2), MINUTE).unwrap();
     assert_eq!(list(&mut *service)[0].0.position, 2);
 }

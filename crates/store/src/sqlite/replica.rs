@@ -5,7 +5,7 @@
 //! - Events, rows, versions of scopes and the cursor change in one transaction, so a process that finds the cursor ahead has
 //!   nothing to do.
 //! - A message is judged by its `reads` and the table of versions alone. Rows depend on the version of the program.
-//! - A read begins with the last folded message. If the log has another one there, or lacks it for longer than servers lag, the copy
+//! - The first read of a connection, and one every few seconds, begins with the last folded message. If the log has another one there, or lacks it for longer than servers lag, the copy
 //!   stops: the service has lost messages, or another log is behind it. A message whose chain differs is dead: its writer has another log.
 
 use std::cell::Cell;
@@ -26,6 +26,8 @@ use crate::{AppendOutcome, StoreCommit, StoreError};
 const MAX_FOLDED_MESSAGES: usize = 256;
 /// The length up to which an answer of the service has all messages. A longer one may end early.
 const LONG_ANSWER_BYTES: usize = 64 * 1024;
+/// How long a connection is trusted to have the last folded message.
+const VERIFY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a command waits for a log that cannot be reached.
 const OUTAGE_PATIENCE: Duration = Duration::from_secs(30);
 /// The shortest and the longest wait between two attempts to reach the log.
@@ -44,6 +46,8 @@ pub(super) struct LogConnection {
     pub machine: String,
     /// Whether a call goes on waiting for a log that was away for this long.
     pub keeps_waiting: OutagePolicy,
+    /// When the last folded message was found in the log, over the present connection.
+    pub verified_at: Option<Instant>,
 }
 
 /// Decides whether a call goes on waiting for a log that was away for this long.
@@ -68,7 +72,7 @@ enum MessageJudgement {
     Accepted(LogMessage),
     /// Its events are in the log already.
     Repeated,
-    /// A scope that it read has moved since, or its writer has another log.
+    /// A scope that it read has moved since, its writer has another log, or it is no message of Windlass.
     Dead,
 }
 
@@ -76,7 +80,7 @@ impl SqliteStore {
     /// Makes later commits of a copy go through the fleet's log.
     pub fn attach_log(&mut self, sequencer: Box<dyn Sequencer>, machine: String) {
         let keeps_waiting = Box::new(|away| away < OUTAGE_PATIENCE);
-        self.log = Some(LogConnection { sequencer, machine, keeps_waiting }.into());
+        self.log = Some(LogConnection { sequencer, machine, keeps_waiting, verified_at: None }.into());
     }
 
     /// Makes later commits ask `keeps_waiting` how long they wait for a log that cannot be reached, instead of 30 seconds.
@@ -236,6 +240,13 @@ impl SqliteStore {
         }
     }
 
+    /// Waits for the next message of the log, at most for `patience`, and folds what has come.
+    pub fn wait_for_messages_once(&self, patience: Duration) -> Result<(), StoreError> {
+        let cursor = self.replica_cursor()?.unwrap_or(0);
+        self.with_sequencer(|sequencer| sequencer.wait_after(cursor, patience)).map_err(StoreError::Unreachable)?;
+        self.catch_up().map(drop)
+    }
+
     /// Waits until events follow a position in this copy.
     pub(super) fn wait_for_messages(&self, after: Seq, patience: Duration) -> Result<(), StoreError> {
         let began = Instant::now();
@@ -264,18 +275,30 @@ impl SqliteStore {
         let Some(log) = &self.log else {
             return Err(SequencerError::Unreachable { source: "no connection to it is open".into() });
         };
-        call(&mut *log.borrow_mut().sequencer)
+        let mut log = log.borrow_mut();
+        let done = call(&mut *log.sequencer);
+        if done.is_err() {
+            // Another service may answer the next call.
+            log.verified_at = None;
+        }
+        done
     }
 
-    /// Reads the messages that follow in the log. The last folded one has to be where it was: otherwise the service has lost
-    /// messages, or another log is behind it.
+    /// Returns whether the last folded message has to be looked for in the log.
+    fn must_verify(&self) -> bool {
+        let verified_at = self.log.as_ref().and_then(|log| log.borrow().verified_at);
+        verified_at.is_none_or(|verified_at| verified_at.elapsed() >= VERIFY_INTERVAL)
+    }
+
+    /// Reads the messages that follow in the log. The first read of a connection, and one every few seconds, begins with the last
+    /// folded message. It has to be where it was: otherwise the service has lost messages, or another log is behind it.
     fn read_messages(&self, most: usize) -> Result<LogAnswer, StoreError> {
         let cursor = self.copy_cursor()?;
         let read = |after, most| {
             self.with_sequencer(|sequencer| sequencer.read_after(after, most)).map_err(StoreError::Unreachable)
         };
-        if cursor.sequence == 0 {
-            return Ok(LogAnswer::new(read(0, most)?, most));
+        if cursor.sequence == 0 || !self.must_verify() {
+            return Ok(LogAnswer::new(read(cursor.sequence, most)?, most));
         }
         let mut answer = LogAnswer::new(read(cursor.before, most + 1)?, most + 1);
         for _ in 0..MAX_LAG_READS {
@@ -291,6 +314,9 @@ impl SqliteStore {
             return Err(StoreError::Forked { path: self.path.clone(), after: self.head()? });
         }
         answer.messages.remove(0);
+        if let Some(log) = &self.log {
+            log.borrow_mut().verified_at = Some(Instant::now());
+        }
         if answer.messages.is_empty() && !answer.is_whole {
             answer = LogAnswer::new(read(cursor.sequence, most)?, most);
         }
@@ -417,12 +443,12 @@ impl SqliteStore {
         message: &SequencedMessage,
         moved: &HashMap<String, Option<u64>>,
     ) -> Result<MessageJudgement, StoreError> {
-        let message = LogMessage::decode(&message.body).map_err(|error| match error {
-            MessageError::OtherFormat { .. } => StoreError::TooOld(error),
-            MessageError::Malformed { .. } => {
-                StoreError::UnreadableMessage { sequence: message.sequence, source: error }
-            }
-        })?;
+        let message = match LogMessage::decode(&message.body) {
+            Ok(message) => message,
+            Err(error @ MessageError::OtherFormat { .. }) => return Err(StoreError::TooOld(error)),
+            // Every program that knows the format takes it for none of its messages.
+            Err(MessageError::Malformed { .. }) => return Ok(MessageJudgement::Dead),
+        };
         let chain = match message.after {
             Seq::START => Some(Digest::ZERO),
             after if after > transaction.head() => None,

@@ -45,6 +45,33 @@ impl SqliteStore {
         })
     }
 
+    /// Goes on with an upload that broke off: the log has the first events of this store. `fresh` is a copy that has just read the
+    /// log; it is brought up to date. Another log is a fork, and nothing changes.
+    pub fn resume_upload(
+        &mut self,
+        fresh: &mut SqliteStore,
+        mut show_progress: impl FnMut(Seq),
+    ) -> Result<(), StoreError> {
+        let common = fresh.head()?;
+        if common > self.head()? || queries::read_chain_at(self, common)? != queries::read_chain_at(fresh, common)? {
+            return Err(StoreError::Forked { path: self.path.clone(), after: common });
+        }
+        let mut upload = LogUpload::default();
+        upload.skip_events(self, common)?;
+        upload.publish_rest(self, &mut show_progress)?;
+        schema::run_in_transaction(self, |store| {
+            upload.publish_rest(store, &mut show_progress)?;
+            fresh.catch_up_patiently()?;
+            let versions = fresh.run_sql(scopes::list_versions)?;
+            let cursor = fresh.copy_cursor()?;
+            store.run_sql(|connection| {
+                scopes::write_cursor(connection, cursor)?;
+                versions.iter().try_for_each(|(scope, version)| scopes::put_version(connection, scope, *version))
+            })?;
+            schema::write_replica_flag(store, true)
+        })
+    }
+
     /// Brings this copy in line with a log that may have lost messages: publishes what the log lacks, and takes what this copy
     /// lacks. `fresh` is a copy that has just read the whole log; it is brought up to date. Two logs that differ are a fork, and
     /// nothing changes.

@@ -131,14 +131,7 @@ impl GitClient<'_> {
     fn fetch_remote_base(&self, remote: RemoteName, branch: BranchName) -> Result<Option<BaseBranch>, Error> {
         let tracking = remote.tracking_ref(&branch);
         let refspec = format!("+{}:{tracking}", branch.full_ref());
-        let mut answer = self.fetch_ref(&remote, &refspec);
-        // Another process fetched the same ref at the same moment.
-        for _ in 0..MAX_FETCH_RETRIES {
-            match &answer {
-                Ok(found) if found.said.contains("cannot lock ref") => answer = self.fetch_ref(&remote, &refspec),
-                _ => break,
-            }
-        }
+        let answer = self.fetch_ref_again(&remote, &refspec);
         let said = match answer {
             Ok(answer) if answer.code == 0 => {
                 let commit = self.resolve_ref(&tracking)?;
@@ -166,7 +159,19 @@ impl GitClient<'_> {
     }
 
     /// Fetches one branch and nothing else.
-    pub(super) fn fetch_ref(&self, remote: &RemoteName, refspec: &str) -> Result<GitOutput, Error> {
+    /// Fetches a ref, again if another process fetches the same one at the same moment.
+    pub(super) fn fetch_ref_again(&self, remote: &RemoteName, refspec: &str) -> Result<GitOutput, Error> {
+        let mut answer = self.fetch_ref(remote, refspec);
+        for _ in 0..MAX_FETCH_RETRIES {
+            match &answer {
+                Ok(found) if found.said.contains("cannot lock ref") => answer = self.fetch_ref(remote, refspec),
+                _ => break,
+            }
+        }
+        answer
+    }
+
+    fn fetch_ref(&self, remote: &RemoteName, refspec: &str) -> Result<GitOutput, Error> {
         let call =
             self.build_command(&["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
         let call = call

@@ -54,7 +54,7 @@ impl GitClient<'_> {
     /// branch on the remote is not an error. Nothing moves if both have commits of their own.
     pub fn take_remote_branch(&self, shared: &RemoteBranch) -> Result<(), Error> {
         let tracking = shared.remote.tracking_ref(&shared.branch);
-        let fetched = self.fetch_ref(&shared.remote, &format!("+{}:{tracking}", shared.branch.full_ref()))?;
+        let fetched = self.fetch_ref_again(&shared.remote, &format!("+{}:{tracking}", shared.branch.full_ref()))?;
         if fetched.code != 0 {
             let is_missing = fetched.said.contains("couldn't find remote ref");
             let unreachable = || Error::Unreachable { remote: shared.remote.clone(), said: fetched.said.clone() };

@@ -179,7 +179,7 @@ impl<'a> AgentAssignment<'a> {
         let mut first: Vec<(TaskPriority, TaskId)> = Vec::new();
         while let Some(next) = snapshot.next_claimable_except(&self.closed, after).map_err(hints::view_failure)? {
             // A more urgent task comes first, whatever the number of workers.
-            if first.len() >= most || first.first().is_some_and(|(priority, _)| *priority != next.0) {
+            if first.first().is_some_and(|(priority, _)| *priority != next.0) {
                 break;
             }
             let task = snapshot.find_task(next.1).map_err(hints::view_failure)?;
@@ -187,6 +187,9 @@ impl<'a> AgentAssignment<'a> {
                 && task.is_some_and(|task| !self.leaves_in_place(&task) && self.choose_agent_name(&task, 0).is_some())
             {
                 first.push(next);
+                if first.len() >= most {
+                    break;
+                }
             }
             after = Some(next);
         }

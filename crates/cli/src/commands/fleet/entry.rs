@@ -7,6 +7,7 @@ use windlass_app::context::CommandContext;
 use windlass_app::fleet::{self, EntryReport, EntryRequest, FleetAddress, LogSettings, OwnLogPolicy};
 use windlass_app::project::quote_shell_word;
 use windlass_app::{Failure, FailureCode};
+use windlass_store::Lifetime;
 use windlass_text as text;
 
 use super::progress_line::ProgressLine;
@@ -221,7 +222,10 @@ pub struct RepairArgs {
 }
 
 pub fn run_repair(context: &CommandContext, args: &RepairArgs, out: &mut Output) -> CommandResult {
-    let report = fleet::repair_fleet(context, args.log.settings(), &mut |_| {})?;
+    let all = context.open_project_for(Lifetime::Service)?.store.head().map_err(windlass_app::hints::store_failure)?.0;
+    let mut progress = ProgressLine::new("publishing");
+    let report = fleet::repair_fleet(context, args.log.settings(), &mut |head| progress.show(head.0, all))?;
+    drop(progress);
     if out.is_json() {
         return out.print_json(&json!({"published": report.published, "added": report.added}));
     }
