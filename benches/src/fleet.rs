@@ -5,20 +5,28 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use windlass_engine::{TaskId, TaskPatch};
 use windlass_fleet::{FleetAccess, FleetService, LogSettings, connect_service};
-use windlass_store::{Lifetime, SqliteStore};
+use windlass_store::{Lifetime, SqliteStore, Store};
+use windlass_testkit::FaultyProxy;
 use windlass_testkit::nats_server::NatsServer;
 
 use crate::commands::find_program;
 use crate::floors::run_command;
-use crate::report::{BenchReport, SortedDurations, at_most, format_duration, ratio};
-use crate::stores::fill_store;
+use crate::report::{BenchReport, SortedDurations, at_least, at_most, format_duration, ratio};
+use crate::stores::{bench_origin, builtin_rules, create_task_command, fill_store};
 use crate::{BenchResult, BenchScale};
 
 /// The size of a published message, about that of a commit.
 const MESSAGE_BYTES: usize = 1024;
+/// The time from a distant machine to the server and back.
+const DISTANCE: Duration = Duration::from_millis(40);
+/// The time between two commits of the machine beside it.
+const BUSY_INTERVAL: Duration = Duration::from_millis(10);
 
 pub fn measure(scale: BenchScale, report: &mut BenchReport) -> BenchResult<()> {
     let Some(server) = NatsServer::start() else {
@@ -29,6 +37,7 @@ pub fn measure(scale: BenchScale, report: &mut BenchReport) -> BenchResult<()> {
     report.begin_section("A fleet, on one server of NATS on this machine");
     measure_publishing(scale, &server, report)?;
     measure_commands(scale, &server, report)?;
+    measure_distance(scale, &server, report)?;
     measure_joining(scale, &server, report)
 }
 
@@ -97,6 +106,67 @@ fn measure_commands(scale: BenchScale, server: &NatsServer, report: &mut BenchRe
         }
     }
     Ok(())
+}
+
+/// Measures the commits of a machine that is 40 ms away, beside a machine that commits a hundred times a second. They change
+/// different tasks.
+fn measure_distance(scale: BenchScale, server: &NatsServer, report: &mut BenchReport) -> BenchResult<()> {
+    let directory = tempfile::tempdir()?;
+    let proxy = FaultyProxy::start(server.port())?;
+    let address = |port: u16| format!("nats://127.0.0.1:{port}/distance");
+    let join = |name: &str, port: u16| -> BenchResult<SqliteStore> {
+        connect_log(server, "distance")?;
+        let mut store = SqliteStore::create(&directory.path().join(format!("{name}.db")), Lifetime::Service)?;
+        store.join_log()?;
+        let access = FleetAccess { address: address(port).parse()?, credentials: None, certificates: None };
+        store.attach_log(connect_service(access)?, name.to_owned());
+        store.catch_up()?;
+        Ok(store)
+    };
+    let (mut busy, mut distant) = (join("busy", server.port())?, join("distant", proxy.port())?);
+    let (rules, origin) = (builtin_rules(), bench_origin());
+    for nonce in 0..2 {
+        busy.execute_command(&rules, &origin, &create_task_command("one of two"), nonce)?;
+    }
+    distant.catch_up()?;
+    proxy.set_delay(DISTANCE / 2);
+    let is_over = AtomicBool::new(false);
+    let commits = scale.command_repetitions / 2;
+    let (took, beside) = thread::scope(|scope| -> BenchResult<(Duration, f64)> {
+        let (rules, origin, is_over) = (&rules, &origin, &is_over);
+        let writer = scope.spawn(move || {
+            let began = Instant::now();
+            let mut count = 0_u32;
+            while !is_over.load(Ordering::Relaxed) {
+                let next = began + BUSY_INTERVAL * count;
+                thread::sleep(next.saturating_duration_since(Instant::now()));
+                let nonce = 1000 + u128::from(count);
+                if let Err(error) = busy.execute_command(rules, origin, &rename_command(2, count), nonce) {
+                    return Err(error.to_string());
+                }
+                count += 1;
+            }
+            Ok(f64::from(count) / began.elapsed().as_secs_f64())
+        });
+        let began = Instant::now();
+        for number in 0..commits {
+            let nonce = 1_000_000 + number as u128;
+            let number = u32::try_from(number)?;
+            distant.execute_command(rules, origin, &rename_command(1, number), nonce)?;
+        }
+        let took = began.elapsed();
+        is_over.store(true, Ordering::Relaxed);
+        Ok((took, writer.join().expect("the writer does not panic")?))
+    })?;
+    let rate = commits as f64 / took.as_secs_f64();
+    let measured = format!("{rate:.1} commits/s beside {beside:.0}");
+    report.add_figure("a machine 40 ms away, beside a busy one", measured, rate, at_least(15.0, " commits/s"));
+    Ok(())
+}
+
+fn rename_command(task: u64, number: u32) -> windlass_engine::Command {
+    let patch = TaskPatch { goal: Some(format!("goal {number}")), ..TaskPatch::default() };
+    windlass_engine::Command::UpdateTask { id: TaskId(task), patch }
 }
 
 /// Measures how long a log takes to publish, and to read on another machine.

@@ -284,11 +284,9 @@ fn with_fresh_copy<T>(
 ) -> Result<T, Failure> {
     let file = project.create_record_directory("repair")?.join(format!("copy-{}.db", std::process::id()));
     let mut fresh = store_records::create_scratch_store(&file)?;
-    let read = fresh.join_log().and_then(|()| {
-        let service = open_service(membership);
-        Ok(service.map(|service| fresh.attach_log(service, membership.machine(project).to_string())))
-    });
-    let done = read.map_err(hints::store_failure).and_then(|attached| attached).and_then(|()| {
+    let done = open_service(membership).and_then(|service| {
+        fresh.join_log().map_err(hints::store_failure)?;
+        fresh.attach_log(service, membership.machine(project).to_string());
         fresh.catch_up().map_err(hints::store_failure)?;
         work(&mut fresh)
     });
