@@ -180,9 +180,13 @@ proptest! {
         history.iter().for_each(|step| drop(project.run_step(step)));
         let log = project.log();
         for (place, record) in log.iter().enumerate().filter(|(_, record)| is_completed_by_its_session(record)) {
+            // A hook of the session may claim other tasks meanwhile.
+            let is_claim = |earlier: &EventRecord| {
+                earlier.kind() == EventType::TaskClaimed && earlier.envelope.node == record.envelope.node
+            };
             let since = log[..place].iter().rev().filter(|earlier| earlier.envelope.session == record.envelope.session);
             let seen: Vec<EventType> =
-                since.map(EventRecord::kind).take_while(|kind| *kind != EventType::TaskClaimed).collect();
+                since.take_while(|earlier| !is_claim(earlier)).map(EventRecord::kind).collect();
             // The change is merged, by a session or by a person.
             let since = log[..place].iter().rev().filter(|earlier| earlier.envelope.node == record.envelope.node);
             let merged = since

@@ -96,18 +96,23 @@ impl FleetFollower {
 /// Warns of a clock that differs from the clock of the service, and refuses work with one that differs too much.
 fn check_clock(service: &mut dyn FleetService, front_end: &dyn FrontEnd) -> Result<(), Failure> {
     let report = service.inspect_service().map_err(|error| service_failure(&error))?;
-    let skew = Duration::from_millis(report.clock_skew_millis.unsigned_abs());
-    let direction = if report.clock_skew_millis > 0 { "ahead of" } else { "behind" };
-    let text = format!("the clock of this machine is {} s {direction} the clock of {}", skew.as_secs(), report.name);
+    if let Some(warning) = judge_clock_skew(&report.name, report.clock_skew_millis)? {
+        front_end.show_notice(Notice::Warning(&warning));
+    }
+    Ok(())
+}
+
+/// Returns the warning about a clock that is ahead of the clock of the service by this much.
+fn judge_clock_skew(service: &str, skew_millis: i64) -> Result<Option<String>, Failure> {
+    let skew = Duration::from_millis(skew_millis.unsigned_abs());
+    let direction = if skew_millis > 0 { "ahead of" } else { "behind" };
+    let text = format!("the clock of this machine is {} s {direction} the clock of {service}", skew.as_secs());
     if skew > REFUSED_SKEW {
         return Err(Failure::new(FailureCode::Fleet, "cannot work on tasks with a wrong clock")
             .with_cause(text)
             .with_hint("set the clock, for example with NTP"));
     }
-    if skew > NAMED_SKEW {
-        front_end.show_notice(Notice::Warning(&text));
-    }
-    Ok(())
+    Ok((skew > NAMED_SKEW).then_some(text))
 }
 
 struct FollowWork {
@@ -224,5 +229,23 @@ impl FollowWork {
             None if was_away => self.front_end.show_notice(Notice::Note("the log of the fleet is back")),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clock_is_named_from_five_seconds_and_refused_from_a_minute() {
+        let judge = |millis| judge_clock_skew("NATS", millis).map_err(|failure| failure.causes);
+        for near in [0, 5000, -5000] {
+            assert_eq!(judge(near), Ok(None));
+        }
+        let ahead = "the clock of this machine is 6 s ahead of the clock of NATS".to_owned();
+        assert_eq!(judge(6000), Ok(Some(ahead)));
+        let behind = "the clock of this machine is 60 s behind the clock of NATS".to_owned();
+        assert_eq!(judge(-60_000), Ok(Some(behind)));
+        assert_eq!(judge(61_000), Err(vec!["the clock of this machine is 61 s ahead of the clock of NATS".to_owned()]));
     }
 }

@@ -17,7 +17,7 @@ use crate::{Failure, FailureCode, environment, execution};
 const MAX_MEMBERSHIP_FILE: u64 = 64 * 1024;
 const MEMBERSHIP_VERSION: u32 = 1;
 
-/// What this person's machine knows of the fleet of a project.
+/// The membership of a project in a fleet, as this person has entered it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetMembership {
     version: u32,

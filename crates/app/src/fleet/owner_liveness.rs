@@ -5,7 +5,7 @@ use windlass_process::{MachineTag, is_owner_alive, is_this_process};
 use super::FleetMembership;
 use crate::project::Project;
 
-/// What this machine knows of an owner.
+/// The state of an owner, as far as this machine can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OwnerLiveness {
     Alive,
