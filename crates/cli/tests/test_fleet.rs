@@ -5,18 +5,75 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use windlass_fleet::{FleetAccess, connect_service};
+use windlass_testkit::nats_cluster::NatsCluster;
 use windlass_testkit::nats_server::NatsServer;
 use windlass_testkit::postgres_server::PostgresServer;
 use windlass_testkit::{FaultyProxy, SeededRandom};
 
 use crate::support::TestWorld;
 
-/// Machines that share a repository and a server, each behind a network of its own.
+/// The servers of a fleet's log.
+enum LogServers {
+    One(NatsServer),
+    Three(NatsCluster),
+}
+
+impl LogServers {
+    fn start(count: usize) -> Self {
+        // Clients must not learn of addresses without a proxy.
+        let cluster = || NatsCluster::start_with("cluster { no_advertise: true }").map(Self::Three);
+        let servers = if count == 1 { NatsServer::start().map(Self::One) } else { cluster() };
+        servers.expect("`scripts/clients` installs nats-server")
+    }
+
+    fn ports(&self) -> Vec<u16> {
+        match self {
+            Self::One(server) => vec![server.port()],
+            Self::Three(cluster) => cluster.ports(),
+        }
+    }
+
+    fn stop(&mut self) {
+        match self {
+            Self::One(server) => server.stop(),
+            Self::Three(cluster) => (0..3).for_each(|index| cluster.kill_server(index)),
+        }
+    }
+
+    fn restart(&mut self) {
+        match self {
+            Self::One(server) => server.restart(),
+            Self::Three(cluster) => cluster.restart_servers(&[0, 1, 2]),
+        }
+    }
+
+    /// Kills one server, two or all of them, and starts them again after a while.
+    fn kill_some(&mut self, random: &mut SeededRandom) {
+        let pause = Duration::from_millis(random.next_below(500));
+        match self {
+            Self::Three(cluster) if !random.is_one_in(4) => {
+                let killed: Vec<usize> = (0..1 + random.next_index(2)).collect();
+                killed.iter().for_each(|index| cluster.kill_server(*index));
+                std::thread::sleep(pause);
+                cluster.restart_servers(&killed);
+            }
+            _ => {
+                self.stop();
+                std::thread::sleep(pause);
+                self.restart();
+            }
+        }
+    }
+}
+
+/// Machines that share a repository and servers, each behind networks of its own.
 struct TestFleet {
-    server: NatsServer,
-    networks: Vec<FaultyProxy>,
+    server: LogServers,
+    /// For each machine, its network to each server.
+    networks: Vec<Vec<FaultyProxy>>,
     /// The first one has the bare repository beside it.
     machines: Vec<TestWorld>,
 }
@@ -34,7 +91,10 @@ fn merge_config(agent: &str) -> String {
 impl TestFleet {
     /// Creates a repository with a project, clones of it, and a fleet of all of them.
     fn new(config: &str, count: usize) -> Self {
-        let server = NatsServer::start().expect("`scripts/clients` installs nats-server");
+        Self::with_servers(config, count, LogServers::start(1))
+    }
+
+    fn with_servers(config: &str, count: usize, server: LogServers) -> Self {
         let mut machines = vec![TestWorld::empty()];
         let first = &machines[0];
         run_shell(
@@ -57,7 +117,8 @@ impl TestFleet {
             );
             machines.push(machine);
         }
-        let networks = machines.iter().map(|_| FaultyProxy::start(server.port()).unwrap()).collect();
+        let start_network = |port| FaultyProxy::start(port).unwrap();
+        let networks = machines.iter().map(|_| server.ports().into_iter().map(start_network).collect()).collect();
         let fleet = Self { server, networks, machines };
         for (number, machine) in fleet.machines.iter().enumerate() {
             machine.write(".windlass/config.yaml", config);
@@ -68,9 +129,11 @@ impl TestFleet {
     }
 
     fn enter(&self, machine: &TestWorld, number: usize) {
-        let address = format!("nats://127.0.0.1:{}/pump", self.networks[number].port());
-        let name = machine_name(number);
-        let create = ["fleet", "create", &address, "--replicas", "1", "--accept-loss", "--name", &name];
+        let servers: Vec<String> =
+            self.networks[number].iter().map(|network| format!("127.0.0.1:{}", network.port())).collect();
+        let address = format!("nats://{}/pump", servers.join(","));
+        let (name, replicas) = (machine_name(number), servers.len().to_string());
+        let create = ["fleet", "create", &address, "--replicas", &replicas, "--accept-loss", "--name", &name];
         let join = ["fleet", "join", &address, "--accept-loss", "--name", &name];
         machine.run_ok(if number == 0 { &create } else { &join });
     }
@@ -221,7 +284,7 @@ fn fleet_on_postgres_shares_one_log() {
 fn events_are_published_by_commands_and_runs() {
     let fleet = TestFleet::new("worktrees: false\ncompletion: gate\nagent: command:cat\nfleet: {publish: true}\n", 1);
     let machine = &fleet.machines[0];
-    let address = fleet.server.log_address("pump").parse().unwrap();
+    let address = format!("nats://127.0.0.1:{}/pump", fleet.server.ports()[0]).parse().unwrap();
     let mut service = connect_service(FleetAccess { address, credentials: None, certificates: None }).unwrap();
     for words in [&["task", "add", "One"][..], &["run"]] {
         let ran = machine.run(words);
@@ -401,7 +464,8 @@ fn broken_machines_and_networks_merge_every_task_once() {
     let (tasks, rounds) = if is_long { (60, 60) } else { (9, 4) };
     let mut random = SeededRandom::new(7);
     let pause = if is_long { "1.5" } else { "0.2" };
-    let mut fleet = TestFleet::new(&merge_config(&format!("sleep {pause}; {WRITING_AGENT}")), 3);
+    let config = merge_config(&format!("sleep {pause}; {WRITING_AGENT}"));
+    let mut fleet = TestFleet::with_servers(&config, 3, LogServers::start(if is_long { 3 } else { 1 }));
     for number in 1..=tasks {
         let (goal, machine) = (format!("Part {number}"), &fleet.machines[number % 3]);
         let before = format!("T{}", 1 + random.next_below(number.max(2) as u64 - 1));
@@ -415,10 +479,15 @@ fn broken_machines_and_networks_merge_every_task_once() {
         std::thread::sleep(Duration::from_millis(100 + random.next_below(700)));
         let number = random.next_below(3) as usize;
         match round % 4 {
-            2 => {
-                fleet.server.stop();
-                std::thread::sleep(Duration::from_millis(random.next_below(500)));
-                fleet.server.restart();
+            2 => fleet.server.kill_some(&mut random),
+            3 if random.is_one_in(2) => {
+                // A machine that sleeps, and wakes up.
+                let pid = Pid::from_child(&workers[number]);
+                if workers[number].try_wait().unwrap().is_none() {
+                    kill_process(pid, Signal::STOP).unwrap();
+                    std::thread::sleep(Duration::from_millis(random.next_below(3000)));
+                    kill_process(pid, Signal::CONT).unwrap();
+                }
             }
             0 | 3 => {
                 // The supervisor ends everything else that the machine runs.
@@ -427,10 +496,10 @@ fn broken_machines_and_networks_merge_every_task_once() {
             }
             _ => {
                 cuts += 1;
-                fleet.networks[number].hold_bytes();
-                let time = if is_long { 10_000 } else { 1500 };
+                fleet.networks[number].iter().for_each(FaultyProxy::hold_bytes);
+                let time = if is_long { 30_000 } else { 1500 };
                 std::thread::sleep(Duration::from_millis(random.next_below(time)));
-                fleet.networks[number].heal();
+                fleet.networks[number].iter().for_each(FaultyProxy::heal);
             }
         }
         for (worker, machine) in workers.iter_mut().zip(&fleet.machines) {

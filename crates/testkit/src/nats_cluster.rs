@@ -82,10 +82,22 @@ impl NatsCluster {
 
     /// Starts a killed server again, and waits until it has what it missed.
     pub fn restart_server(&mut self, index: usize) {
-        let member = &mut self.servers[index];
-        member.server.restart();
-        member.report_port = member.server.await_port("monitoring");
+        self.restart_servers(&[index]);
+    }
+
+    /// Starts killed servers again, and waits until all servers have what they missed.
+    pub fn restart_servers(&mut self, indices: &[usize]) {
+        for index in indices {
+            let member = &mut self.servers[*index];
+            member.server.restart();
+            member.report_port = member.server.await_port("monitoring");
+        }
         self.await_health();
+    }
+
+    /// Returns the ports of clients.
+    pub fn ports(&self) -> Vec<u16> {
+        self.servers.iter().map(|member| member.server.port()).collect()
     }
 
     /// Waits until all servers have what they should have, and the leader of the cluster hears from all of them.
