@@ -11,7 +11,7 @@ use windlass_process::{MachineTag, file};
 
 use crate::atomic_file::{self, FileReaders};
 use crate::project::Project;
-use crate::{Failure, FailureCode, environment, execution};
+use crate::{Failure, FailureCode, environment};
 
 /// The largest record that is read, in bytes.
 const MAX_MEMBERSHIP_FILE: u64 = 64 * 1024;
@@ -45,6 +45,8 @@ impl FleetMembership {
         machine_name: &str,
         accepts_loss: bool,
     ) -> Result<Self, Failure> {
+        let random = environment::random_u128()
+            .map_err(|error| Failure::new(FailureCode::System, "cannot get random bytes").with_cause(error))?;
         Ok(Self {
             version: MEMBERSHIP_VERSION,
             project: project.root.to_string_lossy().into_owned(),
@@ -52,7 +54,7 @@ impl FleetMembership {
             credentials: access.credentials.clone(),
             certificates: access.certificates.clone(),
             machine_name: machine_name.to_owned(),
-            salt: execution::random_nonce()?,
+            salt: u64::try_from(random & u128::from(u64::MAX)).expect("it was cut to size"),
             accepts_loss,
         })
     }

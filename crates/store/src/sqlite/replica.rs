@@ -5,8 +5,9 @@
 //! - Events, rows, versions of scopes and the cursor change in one transaction, so a process that finds the cursor ahead has
 //!   nothing to do.
 //! - A message is judged by its `reads` and the table of versions alone. Rows depend on the version of the program.
-//! - The first read of a connection, and one every few seconds, begins with the last folded message. If the log has another one there, or lacks it for longer than servers lag, the copy
-//!   stops: the service has lost messages, or another log is behind it. A message whose chain differs is dead: its writer has another log.
+//! - A read begins with the last folded message; if that is long, only every few seconds. If the log has another one there, or
+//!   lacks it for longer than servers lag, the copy stops: the service has lost messages, or another log is behind it. A message
+//!   whose chain differs is dead: its writer has another log.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -26,7 +27,9 @@ use crate::{AppendOutcome, StoreCommit, StoreError};
 const MAX_FOLDED_MESSAGES: usize = 256;
 /// The length up to which an answer of the service has all messages. A longer one may end early.
 const LONG_ANSWER_BYTES: usize = 64 * 1024;
-/// How long a connection is trusted to have the last folded message.
+/// The length up to which the last folded message is read again with each read.
+const SHORT_MESSAGE_BYTES: usize = 16 * 1024;
+/// How long a connection is trusted to have a longer one.
 const VERIFY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a command waits for a log that cannot be reached.
 const OUTAGE_PATIENCE: Duration = Duration::from_secs(30);
@@ -46,8 +49,16 @@ pub(super) struct LogConnection {
     pub machine: String,
     /// Whether a call goes on waiting for a log that was away for this long.
     pub keeps_waiting: OutagePolicy,
-    /// When the last folded message was found in the log, over the present connection.
-    pub verified_at: Option<Instant>,
+    /// The last folded message that was found in the log over the present connection.
+    pub verified: Option<VerifiedMessage>,
+}
+
+/// A folded message that was found in the log where it was.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct VerifiedMessage {
+    sequence: u64,
+    length: usize,
+    at: Instant,
 }
 
 /// Decides whether a call goes on waiting for a log that was away for this long.
@@ -80,7 +91,7 @@ impl SqliteStore {
     /// Makes later commits of a copy go through the fleet's log.
     pub fn attach_log(&mut self, sequencer: Box<dyn Sequencer>, machine: String) {
         let keeps_waiting = Box::new(|away| away < OUTAGE_PATIENCE);
-        self.log = Some(LogConnection { sequencer, machine, keeps_waiting, verified_at: None }.into());
+        self.log = Some(LogConnection { sequencer, machine, keeps_waiting, verified: None }.into());
     }
 
     /// Makes later commits ask `keeps_waiting` how long they wait for a log that cannot be reached, instead of 30 seconds.
@@ -279,25 +290,29 @@ impl SqliteStore {
         let done = call(&mut *log.sequencer);
         if done.is_err() {
             // Another service may answer the next call.
-            log.verified_at = None;
+            log.verified = None;
         }
         done
     }
 
-    /// Returns whether the last folded message has to be looked for in the log.
-    fn must_verify(&self) -> bool {
-        let verified_at = self.log.as_ref().and_then(|log| log.borrow().verified_at);
-        verified_at.is_none_or(|verified_at| verified_at.elapsed() >= VERIFY_INTERVAL)
+    /// Returns whether the last folded message has to be looked for in the log. A long one is not read again all the time.
+    fn must_verify(&self, cursor: CopyCursor) -> bool {
+        let verified = self.log.as_ref().and_then(|log| log.borrow().verified);
+        verified.is_none_or(|verified| {
+            verified.sequence != cursor.sequence
+                || verified.length <= SHORT_MESSAGE_BYTES
+                || verified.at.elapsed() >= VERIFY_INTERVAL
+        })
     }
 
-    /// Reads the messages that follow in the log. The first read of a connection, and one every few seconds, begins with the last
-    /// folded message. It has to be where it was: otherwise the service has lost messages, or another log is behind it.
+    /// Reads the messages that follow in the log. The read begins with the last folded message, which has to be where it was:
+    /// otherwise the service has lost messages, or another log is behind it.
     fn read_messages(&self, most: usize) -> Result<LogAnswer, StoreError> {
         let cursor = self.copy_cursor()?;
         let read = |after, most| {
             self.with_sequencer(|sequencer| sequencer.read_after(after, most)).map_err(StoreError::Unreachable)
         };
-        if cursor.sequence == 0 || !self.must_verify() {
+        if cursor.sequence == 0 || !self.must_verify(cursor) {
             return Ok(LogAnswer::new(read(cursor.sequence, most)?, most));
         }
         let mut answer = LogAnswer::new(read(cursor.before, most + 1)?, most + 1);
@@ -313,9 +328,9 @@ impl SqliteStore {
         if !answer.messages.first().is_some_and(is_known) {
             return Err(StoreError::Forked { path: self.path.clone(), after: self.head()? });
         }
-        answer.messages.remove(0);
+        let length = answer.messages.remove(0).body.len();
         if let Some(log) = &self.log {
-            log.borrow_mut().verified_at = Some(Instant::now());
+            log.borrow_mut().verified = Some(VerifiedMessage { sequence: cursor.sequence, length, at: Instant::now() });
         }
         if answer.messages.is_empty() && !answer.is_whole {
             answer = LogAnswer::new(read(cursor.sequence, most)?, most);
