@@ -173,8 +173,10 @@ fn run_shell(machine: &TestWorld, script: &str) -> String {
     ran.stdout
 }
 
+/// Starts workers. Their last errors are in the file `workers.err` beside the project.
 fn start_workers(machine: &TestWorld) -> Child {
-    machine.command(&["run", "--workers", "2"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    let errors = std::fs::File::create(machine.path("../workers.err")).unwrap();
+    machine.command(&["run", "--workers", "2"]).stdout(Stdio::null()).stderr(errors).spawn().unwrap()
 }
 
 /// Returns the machines that have claimed tasks.
@@ -505,7 +507,8 @@ fn broken_machines_and_networks_merge_every_task_once() {
         for (worker, machine) in workers.iter_mut().zip(&fleet.machines) {
             if let Some(status) = worker.try_wait().unwrap() {
                 // Killed, or at the end of the work; 3 after a loss of its task, 4 with a question.
-                assert!(matches!(status.code(), None | Some(0 | 3 | 4)), "{status}");
+                let errors = std::fs::read_to_string(machine.path("../workers.err")).unwrap();
+                assert!(matches!(status.code(), None | Some(0 | 3 | 4)), "{status}: {errors}");
                 *worker = start_workers(machine);
             }
         }

@@ -52,7 +52,7 @@ test("comment_on_a_line_sends_the_task_back_and_merge_ends_it", async (context) 
   await page.goto(`${served.url}/changes/T1`);
   await page.getByText("close the red valve").first().waitFor();
   await page.getByRole("button", { name: "Merge" }).click();
-  await page.getByRole("button", { name: "Merge" }).last().click();
+  await page.getByRole("dialog").getByRole("button", { name: "Merge" }).click();
   await page.getByText("Merged into main.").waitFor();
   assert.equal(project.execute("git", "show", "main:pump.txt"), "close the red valve\n");
   check();
