@@ -1,13 +1,15 @@
 //! Connections to the log of a project's fleet.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use windlass_fleet::{FleetService, connect_service};
 use windlass_process::RunControl;
 use windlass_store::{SequencerError, SqliteStore, StoreError};
 
 use super::FleetMembership;
+use super::heartbeats::service_failure;
 use crate::context::OpenedProject;
 use crate::project::Project;
 use crate::{Failure, FailureCode, FrontEnd, Notice, hints, time_format};
@@ -28,6 +30,8 @@ pub fn attach_log(project: &Project, store: &mut SqliteStore) -> Result<(), Fail
 const COMMAND_PATIENCE: Duration = Duration::from_secs(30);
 /// How long the log may be away before a person is told.
 const NOTED_OUTAGE: Duration = Duration::from_secs(1);
+/// The wait between two calls of a service that cannot be reached.
+const CALL_INTERVAL: Duration = Duration::from_millis(250);
 const WAITING_NOTE: &str = "waiting for the log of the fleet";
 
 /// A membership, and a connection to its service.
@@ -69,6 +73,27 @@ pub fn refresh_copy(opened: &OpenedProject) -> Result<(), Failure> {
     };
     opened.front_end.show_notice(Notice::Warning(&format!("{why}: this is the copy of this machine, {as_of}")));
     Ok(())
+}
+
+/// Repeats a call of a service that cannot be reached, for as long as a command waits for the log.
+pub fn call_patiently<T>(
+    front_end: &dyn FrontEnd,
+    mut call: impl FnMut() -> Result<T, SequencerError>,
+) -> Result<T, Failure> {
+    let began = Instant::now();
+    loop {
+        match call() {
+            Err(SequencerError::Unreachable { .. } | SequencerError::OutcomeUnknown { .. })
+                if began.elapsed() < COMMAND_PATIENCE =>
+            {
+                if began.elapsed() > NOTED_OUTAGE {
+                    front_end.show_notice(Notice::NoteOnce(WAITING_NOTE));
+                }
+                thread::sleep(CALL_INTERVAL);
+            }
+            done => return done.map_err(|error| service_failure(&error)),
+        }
+    }
 }
 
 /// Makes commits wait half a minute for the log, and say so.

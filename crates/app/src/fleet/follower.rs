@@ -11,7 +11,7 @@ use windlass_fleet::{FleetService, OwnerHeartbeat};
 use windlass_process::wake_owner;
 use windlass_store::{EventFilter, Lifetime, SqliteStore, Store, StoreError};
 
-use super::heartbeats::service_failure;
+use super::connection::call_patiently;
 use super::publication::publish_new_events;
 use super::{FleetMembership, connect_project};
 use crate::context::OpenedProject;
@@ -84,7 +84,7 @@ impl FleetFollower {
         };
         let head = store.head().map_err(hints::store_failure)?;
         let chain = store.chain_link_at(head).map_err(hints::store_failure)?.unwrap_or_default();
-        work.send_heartbeats(head, &chain).map_err(|error| service_failure(&error))?;
+        call_patiently(&*opened.front_end, || work.send_heartbeats(head, &chain))?;
         let thread = thread::Builder::new().name("fleet-follower".to_owned()).spawn(move || work.follow(store));
         let thread = thread.map_err(|error| {
             Failure::new(FailureCode::System, "cannot start to follow the fleet's log").with_cause(error)
@@ -95,7 +95,7 @@ impl FleetFollower {
 
 /// Warns of a clock that differs from the clock of the service, and refuses work with one that differs too much.
 fn check_clock(service: &mut dyn FleetService, front_end: &dyn FrontEnd) -> Result<(), Failure> {
-    let report = service.inspect_service().map_err(|error| service_failure(&error))?;
+    let report = call_patiently(front_end, || service.inspect_service())?;
     if let Some(warning) = judge_clock_skew(&report.name, report.clock_skew_millis)? {
         front_end.show_notice(Notice::Warning(&warning));
     }
