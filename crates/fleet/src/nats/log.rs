@@ -6,7 +6,6 @@
 use std::time::{Duration, Instant};
 
 use async_nats::{HeaderMap, Message, header};
-use futures_util::future::join;
 use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use windlass_engine::Digest;
@@ -26,21 +25,6 @@ const LOOKUP_PATIENCE: Duration = Duration::from_secs(1);
 const STORE_PATIENCE: Duration = Duration::from_secs(1);
 const STORE_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Returns the request for the messages after a place.
-fn read_request(subjects: &ProjectSubjects, after: u64, most: usize) -> Value {
-    json!({ "seq": after + 1, "next_by_subj": subjects.log_subject(), "batch": most, "max_bytes": MAX_BATCH_BYTES })
-}
-
-/// Joins parts to whole messages. `begun` has the parts of a message whose end has not been read.
-fn join_parts(read: Vec<StoredPart>, begun: &mut Vec<u8>, messages: &mut Vec<SequencedMessage>) {
-    for part in read {
-        begun.extend(part.body);
-        if part.is_last {
-            messages.push(SequencedMessage { sequence: part.sequence, body: std::mem::take(begun) });
-        }
-    }
-}
-
 impl NatsConnection {
     pub async fn publish_message(&mut self, subjects: &ProjectSubjects, body: &[u8]) -> Result<u64, SequencerError> {
         let published = match body.len() > self.most_part_bytes {
@@ -48,28 +32,6 @@ impl NatsConnection {
             false => self.publish_whole(subjects.log_subject(), body).await,
         };
         self.look_for_log(subjects, published).await
-    }
-
-    /// Publishes a message, and reads the messages after a place at the same time. A long message is only published.
-    pub async fn publish_and_read(
-        &mut self,
-        subjects: &ProjectSubjects,
-        body: &[u8],
-        after: u64,
-        most: usize,
-    ) -> Result<(u64, Vec<SequencedMessage>), SequencerError> {
-        if body.len() > self.most_part_bytes {
-            return Ok((self.publish_message(subjects, body).await?, Vec::new()));
-        }
-        let (stream, request) = (subjects.log_stream(), read_request(subjects, after, most));
-        let publish = self.publish_whole(subjects.log_subject(), body);
-        let (published, read) = join(publish, self.get_stored(&stream, &request)).await;
-        let sequence = self.look_for_log(subjects, published).await?;
-        let mut messages = Vec::new();
-        // The caller reads again what is missing here.
-        let parts: Result<Vec<_>, _> = read.unwrap_or_default().into_iter().map(StoredPart::from_answer).collect();
-        join_parts(parts.unwrap_or_default(), &mut Vec::new(), &mut messages);
-        Ok((sequence, messages))
     }
 
     /// Remembers that the log exists when a call succeeds, and looks for the log when the first call reaches no server of it.
@@ -138,14 +100,21 @@ impl NatsConnection {
         let (mut messages, mut last, mut parts) = (Vec::new(), after, Vec::new());
         // A message that goes on after the end of an answer is read to its end.
         while messages.is_empty() || !parts.is_empty() {
-            let request = read_request(subjects, last, most);
+            let request = json!({
+                "seq": last + 1, "next_by_subj": subjects.log_subject(), "batch": most, "max_bytes": MAX_BATCH_BYTES
+            });
             let read = self.get_stored(&subjects.log_stream(), &request).await;
             let read = self.look_for_log(subjects, read).await?;
             let read: Vec<_> =
                 read.into_iter().map(StoredPart::from_answer).collect::<Result<_, _>>().map_err(refused)?;
             let Some(end) = read.last() else { break };
             last = end.sequence;
-            join_parts(read, &mut parts, &mut messages);
+            for part in read {
+                parts.extend(part.body);
+                if part.is_last {
+                    messages.push(SequencedMessage { sequence: part.sequence, body: std::mem::take(&mut parts) });
+                }
+            }
         }
         if !messages.is_empty() {
             self.late_until = None;

@@ -79,15 +79,6 @@ impl Sequencer for NatsService {
         self.call_service(async |connection, subjects| connection.publish_message(subjects, body).await)
     }
 
-    fn publish_and_read(
-        &mut self,
-        body: &[u8],
-        after: u64,
-        most: usize,
-    ) -> Result<(u64, Vec<SequencedMessage>), SequencerError> {
-        self.call_service(async |connection, subjects| connection.publish_and_read(subjects, body, after, most).await)
-    }
-
     fn read_after(&mut self, sequence: u64, most: usize) -> Result<Vec<SequencedMessage>, SequencerError> {
         self.call_service(async |connection, subjects| connection.read_messages(subjects, sequence, most).await)
     }

@@ -51,19 +51,6 @@ pub trait Sequencer: Send {
     /// 64 KiB.
     fn read_after(&mut self, sequence: u64, most: usize) -> Result<Vec<SequencedMessage>, SequencerError>;
 
-    /// Appends a message, and reads messages after a place; a service may do both in one round trip. The appended message may be
-    /// missing from those that were read, and so may others.
-    fn publish_and_read(
-        &mut self,
-        body: &[u8],
-        after: u64,
-        most: usize,
-    ) -> Result<(u64, Vec<SequencedMessage>), SequencerError> {
-        let sequence = self.publish(body)?;
-        // The message is there; the caller reads again.
-        Ok((sequence, self.read_after(after, most).unwrap_or_default()))
-    }
-
     /// Waits until a message follows a place, or until `patience` ends.
     fn wait_after(&mut self, sequence: u64, patience: Duration) -> Result<(), SequencerError>;
 }

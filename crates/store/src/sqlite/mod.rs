@@ -34,7 +34,7 @@ use rusqlite::{Connection, OpenFlags};
 use windlass_engine::{Command, CommandOrigin, EngineRules, EventRecord, Seq, StateView};
 
 use crate::error::WRITE_TIMEOUT_SECONDS;
-use crate::{AppendOutcome, EventFilter, ExecuteError, Store, StoreCommit, StoreError, failpoint};
+use crate::{AppendOutcome, EventFilter, ExecuteError, Store, StoreCommit, StoreError, decide_and_append, failpoint};
 
 pub use backup::rename_new;
 use connection::{open_connection, open_immutable_connection, random_wait_handler, store_file_length, wal_length};
@@ -95,8 +95,6 @@ pub struct SqliteStore {
     files: Cell<StoreFiles>,
     /// The fleet's log, if the store is a copy of it and a caller has connected it.
     log: Option<RefCell<replica::LogConnection>>,
-    /// Whether a command is decided on the copy as it is: its message tells whether that was the newest state.
-    is_deciding: Cell<bool>,
 }
 
 /// The files of a store, as far as they exist.
@@ -321,17 +319,7 @@ impl SqliteStore {
         let is_log_long = Cell::new(false);
         let (commit_watch, readers) = (OnceCell::new(), Cell::new(0));
         let files = Cell::new(StoreFiles { store: FileIdentity::read_identity(path), ..StoreFiles::default() });
-        Self {
-            connection,
-            path: path.to_owned(),
-            access,
-            is_log_long,
-            commit_watch,
-            readers,
-            files,
-            log: None,
-            is_deciding: Cell::new(false),
-        }
+        Self { connection, path: path.to_owned(), access, is_log_long, commit_watch, readers, files, log: None }
     }
 
     pub fn path(&self) -> &Path {
@@ -527,7 +515,8 @@ impl Store for SqliteStore {
         nonce: u128,
     ) -> Result<Vec<EventRecord>, ExecuteError> {
         if self.log.is_some() {
-            return self.execute_in_fleet(rules, origin, command, nonce);
+            self.catch_up_patiently()?;
+            return decide_and_append(self, rules, origin, command, nonce);
         }
         self.run_transaction_until_known(|transaction| {
             match transaction.execute_command(rules, origin, command, nonce) {

@@ -13,10 +13,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use windlass_engine::{
-    Command, CommandOrigin, CommitId, Digest, Draft, EngineRules, EventRecord, RowChange, Seq, StateView, TaskId,
-    decode_event, encode_event,
-};
+use windlass_engine::{CommitId, Digest, Draft, RowChange, Seq, StateView, TaskId, decode_event, encode_event};
 
 use super::rows::StoreSnapshot;
 use super::scopes::{self, CopyCursor, SCOPE_OF_EDGES, SCOPE_OF_IDS, SCOPE_OF_LOG};
@@ -24,7 +21,7 @@ use super::transaction::StoreTransaction;
 use super::{SqliteStore, commit_watch, queries, schema};
 use crate::memory::find_moved_scope;
 use crate::sequencer::{LogMessage, MessageError, SequencedMessage, Sequencer, SequencerError};
-use crate::{AppendOutcome, ExecuteError, StoreCommit, StoreError, decide_and_append};
+use crate::{AppendOutcome, StoreCommit, StoreError};
 
 /// The most messages that are read and folded at once.
 const MAX_FOLDED_MESSAGES: usize = 256;
@@ -187,44 +184,15 @@ impl SqliteStore {
         self.wait_out_outage(|| self.catch_up().map(drop))
     }
 
-    /// Decides a command on the copy as it is, and publishes it. If the rules refuse it there, the newest state decides.
-    pub(super) fn execute_in_fleet(
-        &mut self,
-        rules: &EngineRules,
-        origin: &CommandOrigin,
-        command: &Command,
-        nonce: u128,
-    ) -> Result<Vec<EventRecord>, ExecuteError> {
-        self.is_deciding.set(true);
-        let mut done = decide_and_append(self, rules, origin, command, nonce);
-        if let Err(ExecuteError::Refused(_)) = &done {
-            let before = self.replica_cursor()?;
-            let caught_up = self.catch_up_patiently();
-            if caught_up.is_ok() && self.replica_cursor()? != before {
-                done = decide_and_append(self, rules, origin, command, nonce);
-            } else if let Err(error) = caught_up {
-                done = Err(error.into());
-            }
-        }
-        self.is_deciding.set(false);
-        done
-    }
-
     /// Publishes a commit, and folds the log up to it.
     pub(super) fn publish_commit(&self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
         let (is_repeated, was_sent) = (Cell::new(false), Cell::new(false));
-        let outcome = self.wait_out_outage(|| {
-            let is_repeated = is_repeated.replace(true);
-            // A decision of this call was made a moment ago, and another attempt may have reached the log.
-            if is_repeated || !self.is_deciding.get() {
-                self.catch_up()?;
-            }
-            match (is_repeated, self.try_publish(commit, &was_sent)?) {
+        let outcome =
+            self.wait_out_outage(|| match (is_repeated.replace(true), self.try_publish(commit, &was_sent)?) {
                 // An earlier attempt of this call has reached the log.
                 (true, AppendOutcome::AlreadyApplied(positions)) => Ok(AppendOutcome::Durable(positions)),
                 (_, outcome) => Ok(outcome),
-            }
-        });
+            });
         match outcome {
             // The last attempt has not reached the log, but an earlier one may have.
             Err(StoreError::Unreachable(
@@ -257,32 +225,21 @@ impl SqliteStore {
 
     /// Publishes a commit once. Sets `was_sent` if its message may be in the log.
     fn try_publish(&self, commit: &StoreCommit, was_sent: &Cell<bool>) -> Result<AppendOutcome, StoreError> {
+        self.catch_up()?;
         let message = match self.prepare_message(commit)? {
             Ok(message) => message,
             Err(known) => return Ok(known),
         };
-        let last = self.copy_cursor()?;
-        let cursor = last.sequence;
+        let cursor = self.replica_cursor()?.unwrap_or(0);
         let body = message.encode();
-        let published =
-            self.with_sequencer(|sequencer| sequencer.publish_and_read(&body, last.before, MAX_FOLDED_MESSAGES));
+        let published = self.with_sequencer(|sequencer| sequencer.publish(&body));
         if matches!(published, Ok(_) | Err(SequencerError::OutcomeUnknown { .. })) {
             was_sent.set(true);
         }
-        let (sequence, mut read) = published.map_err(StoreError::Unreachable)?;
-        if cursor > 0 && !read.is_empty() {
-            let first = read.remove(0);
-            if !last.is_message(&first) {
-                return Err(StoreError::Forked { path: self.path.clone(), after: message.after });
-            }
-        }
-        if self.readers.get() == 0 {
-            let next = read.last().map_or(cursor, |message| message.sequence) + 1;
-            if sequence == next {
-                // Nothing came between, so the own message need not be read back.
-                read.push(SequencedMessage { sequence, body });
-            }
-            self.fold_messages(&read)?;
+        let sequence = published.map_err(StoreError::Unreachable)?;
+        if sequence == cursor + 1 && self.readers.get() == 0 {
+            // Nothing came between, so the message need not be read back.
+            self.fold_messages(&[SequencedMessage { sequence, body }])?;
         }
         self.fold_up_to(sequence)?;
         match self.find_outcome(commit)? {
@@ -366,7 +323,9 @@ impl SqliteStore {
             std::thread::sleep(LAG_POLL_INTERVAL);
             answer = LogAnswer::new(read(cursor.before, most + 1)?, most + 1);
         }
-        if !answer.messages.first().is_some_and(|first| cursor.is_message(first)) {
+        let is_known =
+            |last: &SequencedMessage| last.sequence == cursor.sequence && Digest::of_bytes(&last.body) == cursor.digest;
+        if !answer.messages.first().is_some_and(is_known) {
             return Err(StoreError::Forked { path: self.path.clone(), after: self.head()? });
         }
         let length = answer.messages.remove(0).body.len();

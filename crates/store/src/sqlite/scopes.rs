@@ -6,7 +6,6 @@ use rusqlite::{Connection, OptionalExtension, params};
 use windlass_engine::{DecisionScope, Digest, EffectId, RowChange, Seq};
 
 use super::rows::to_signed;
-use crate::sequencer::SequencedMessage;
 
 /// The tables of a copy. `copied_to` has one row: the last folded message, where it begins, and its digest.
 pub(super) const REPLICA_TABLES_SQL: &str = "
@@ -96,11 +95,6 @@ pub(super) struct CopyCursor {
 impl CopyCursor {
     /// The cursor of a copy that has folded nothing.
     pub const START: Self = Self { sequence: 0, before: 0, digest: Digest::ZERO };
-
-    /// Returns whether this is the message of the cursor.
-    pub fn is_message(&self, message: &SequencedMessage) -> bool {
-        message.sequence == self.sequence && Digest::of_bytes(&message.body) == self.digest
-    }
 }
 
 /// Returns the last folded message; none in a store of its own.
