@@ -316,6 +316,11 @@ impl SqliteStore {
             return Ok(LogAnswer::new(read(cursor.sequence, most)?, most));
         }
         let mut answer = LogAnswer::new(read(cursor.before, most + 1)?, most + 1);
+        let was_verified = self.log.as_ref().is_some_and(|log| log.borrow().verified.is_some());
+        if answer.messages.is_empty() && was_verified {
+            // A server of a cluster may learn of the last message a second later. This connection has found one before.
+            return Ok(answer);
+        }
         for _ in 0..MAX_LAG_READS {
             if !answer.messages.is_empty() {
                 break;
