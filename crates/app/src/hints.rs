@@ -226,7 +226,7 @@ pub fn fleet_store_hint(error: &StoreError) -> Option<&'static str> {
              its membership"
         }
         StoreError::NoReplica(_) => "another command has left the fleet; try again",
-        StoreError::HasOwnLog(_) => "`windlass fleet join --discard` puts the log away and joins",
+        StoreError::HasOwnLog(_) => "`windlass fleet join URL --discard` puts the log away and joins",
         StoreError::Unreachable(SequencerError::Unreachable { .. }) => {
             "check that the servers run and that this machine can reach them: `windlass fleet status`"
         }
@@ -237,7 +237,7 @@ pub fn fleet_store_hint(error: &StoreError) -> Option<&'static str> {
         StoreError::Contended { .. } => "try again",
         StoreError::Forked { .. } => {
             "`windlass fleet repair` publishes again what the service has lost; if that cannot help, `windlass fleet leave` keeps \
-             this log, and `windlass fleet join --discard` takes the other one"
+             this log, and `windlass fleet join URL --discard` takes the other one"
         }
         StoreError::TooOld(_) => "update Windlass on this machine; nothing was changed",
         _ => return None,

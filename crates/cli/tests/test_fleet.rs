@@ -14,6 +14,7 @@ use windlass_testkit::postgres_server::PostgresServer;
 use windlass_testkit::{FaultyProxy, SeededRandom};
 
 use crate::support::TestWorld;
+use crate::test_workers::assert_merged_once;
 
 /// The servers of a fleet's log.
 enum LogServers {
@@ -186,23 +187,6 @@ fn claiming_machines(machine: &TestWorld) -> BTreeSet<String> {
     claims.iter().map(|claim| owner(claim).rsplit('-').nth(1).unwrap().to_owned()).collect()
 }
 
-#[track_caller]
-fn assert_all_merged_once(machine: &TestWorld, tasks: usize) {
-    let listed = machine.json_lines(&["task", "list", "--all"]);
-    let states: BTreeSet<&str> = listed.iter().filter_map(|task| task["state"].as_str()).collect();
-    assert_eq!((listed.len(), states), (tasks, BTreeSet::from(["completed"])));
-    run_shell(machine, "git fetch -q --prune origin");
-    let merges = run_shell(machine, "git log --first-parent --merges --format=%s origin/main");
-    let mut merged: Vec<&str> = merges.lines().collect();
-    merged.sort_unstable();
-    let mut expected: Vec<String> = (1..=tasks).map(|number| format!("Merge T{number}: Part {number}")).collect();
-    expected.sort_unstable();
-    assert_eq!(merged, expected);
-    for number in 1..=tasks {
-        assert_eq!(run_shell(machine, &format!("git show origin/main:part-T{number}")), format!("T{number}\n"));
-    }
-}
-
 #[test]
 fn machines_of_fleet_work_on_one_graph() {
     let fleet = TestFleet::new(&merge_config(WRITING_AGENT), 2);
@@ -221,7 +205,7 @@ fn machines_of_fleet_work_on_one_graph() {
         let ran = machine.run(&["run", "--workers", "2"]);
         assert_eq!(ran.code, 0, "{ran}");
     }
-    assert_all_merged_once(barn, 8);
+    assert_merged_once(barn, 8);
     assert_eq!(claiming_machines(mill), BTreeSet::from(["barn".to_owned(), "mill".to_owned()]));
     fleet.assert_copies_are_equal();
     let sessions = barn.json_lines(&["session", "list"]);
@@ -449,7 +433,7 @@ fn task_merged_by_lost_machine_is_completed_elsewhere() {
         let ran = barn.run(&["run", "--workers", "1"]);
         assert_eq!(ran.code, 0, "{ran}");
     }
-    assert_all_merged_once(barn, 1);
+    assert_merged_once(barn, 1);
     // The other machine never returns, so its session is ended here.
     let is_open = |session: &Value| session["session"] == "t1-part-1" && session["state"] != "ended";
     while barn.json_lines(&["session", "list"]).iter().any(is_open) {
@@ -531,7 +515,7 @@ fn broken_machines_and_networks_merge_every_task_once() {
         let ran = machine.run(&["run", "--workers", "2"]);
         assert_eq!(ran.code, 0, "{ran}");
     }
-    assert_all_merged_once(&fleet.machines[0], tasks);
+    assert_merged_once(&fleet.machines[0], tasks);
     fleet.assert_copies_are_equal();
     println!("machines of a fleet killed: {kills} kills, 0 of them wrong");
     println!("networks of a fleet cut: {cuts} cuts, 0 of them wrong");

@@ -49,9 +49,9 @@ fn merge_config(agent: &str) -> String {
     )
 }
 
-/// Everything is in main once, and nothing else is left of the tasks.
+/// Checks that every task is completed, and in main once.
 #[track_caller]
-fn assert_all_merged_once(world: &TestWorld, tasks: usize) {
+pub fn assert_merged_once(world: &TestWorld, tasks: usize) {
     let listed = world.json_lines(&["task", "list", "--all", "--json"]);
     let states: BTreeSet<&str> = listed.iter().filter_map(|task| task["state"].as_str()).collect();
     assert_eq!((listed.len(), states), (tasks, BTreeSet::from(["completed"])));
@@ -65,6 +65,12 @@ fn assert_all_merged_once(world: &TestWorld, tasks: usize) {
     for number in 1..=tasks {
         assert_eq!(run_git(world, &format!("show origin/main:part-T{number}")), format!("T{number}\n"));
     }
+}
+
+/// Everything is in main once, and nothing else is left of the tasks.
+#[track_caller]
+fn assert_all_merged_once(world: &TestWorld, tasks: usize) {
+    assert_merged_once(world, tasks);
     assert_eq!(
         run_git(world, "for-each-ref --format=%(refname) refs/heads refs/remotes refs/windlass"),
         "refs/heads/desk\nrefs/heads/main\nrefs/remotes/origin/main\n"

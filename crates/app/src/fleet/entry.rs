@@ -267,10 +267,11 @@ pub fn repair_fleet(
         opened.store.repair_copy(fresh, show_progress).map_err(|error| match error {
             StoreError::Forked { after, .. } => Failure::new(FailureCode::Fleet, "cannot repair this copy")
                 .with_cause(format!("the log and this copy have different events up to event {after}"))
-                .with_hint(
-                    "keep one of them: `windlass fleet leave` keeps this copy; `windlass fleet join --discard` after it takes \
-                     the log",
-                ),
+                .with_hint(format!(
+                    "keep one of them: `windlass fleet leave` keeps this copy; after it, `windlass fleet join {} --discard` \
+                     takes the log",
+                    quote_shell_word(&membership.address)
+                )),
             error => hints::store_failure(error),
         })
     })

@@ -30,8 +30,8 @@ fn assert_unreachable(address: &str) {
 fn server_that_is_away_is_unreachable() {
     let port = find_free_ports(1)[0];
     assert_unreachable(&format!("nats://127.0.0.1:{port}/pump"));
-    assert_unreachable(&format!("postgres://me@127.0.0.1:{port}/work/pump"));
-    assert_unreachable("postgres://me@%2Fnonexistent/work/pump");
+    assert_unreachable(&format!("postgres://me@127.0.0.1:{port}/agents/pump"));
+    assert_unreachable("postgres://me@%2Fnonexistent/agents/pump");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn server_that_stays_silent_is_unreachable() {
     let port = silent.local_addr().unwrap().port();
     thread::scope(|scope| {
         scope.spawn(|| assert_unreachable(&format!("nats://127.0.0.1:{port}/pump")));
-        scope.spawn(|| assert_unreachable(&format!("postgres://me@127.0.0.1:{port}/work/pump")));
+        scope.spawn(|| assert_unreachable(&format!("postgres://me@127.0.0.1:{port}/agents/pump")));
     });
 }
 
