@@ -7,7 +7,7 @@
 //!   no fault of the task.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use windlass_engine::{
     AfterIteration, Command, Event, GateFinding, NextAction as SessionWanted, Session, SessionEndKind, SessionPhase,
@@ -73,6 +73,15 @@ struct OpenedWorkspace {
     refreshed: RefreshOutcome,
 }
 
+/// Refuses a name that leads out of the directory of worktrees. In a fleet, the name may come from another machine.
+fn check_worktree_name(name: &str) -> Result<(), Error> {
+    let mut parts = Path::new(name).components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::Normal(part)), None) if part == name => Ok(()),
+        _ => Err(Error::BadName { kind: "worktree", name: name.to_owned(), why: "it is not one plain file name" }),
+    }
+}
+
 impl EffectRunner<'_> {
     /// Returns the repository of the project, if there is one.
     pub(crate) fn find_repository(&self) -> Result<Option<GitRepository>, Error> {
@@ -115,6 +124,7 @@ impl EffectRunner<'_> {
     }
 
     pub(crate) fn task_worktree(&self, workspace: &Workspace) -> Result<Worktree, Error> {
+        check_worktree_name(&workspace.name)?;
         let path = self.settings.delivery.worktrees.join(&workspace.name);
         Ok(Worktree { path, branch: BranchName::new(&workspace.branch)? })
     }
@@ -472,6 +482,14 @@ mod tests {
         let (entries, _) = windlass_engine::decide(&memory, &rules, &origin, &new).unwrap().into_parts();
         entries.iter().for_each(|entry| memory.apply_event(&entry.record).unwrap());
         memory.find_task(TaskId(1)).unwrap().unwrap()
+    }
+
+    #[test]
+    fn worktree_name_that_leads_elsewhere_is_refused() {
+        assert!(check_worktree_name("t1-mend-the-pump-2").is_ok());
+        for name in ["", ".", "..", "/etc", "a/b", "../a", "a/", "a/.."] {
+            assert!(check_worktree_name(name).is_err(), "{name}");
+        }
     }
 
     #[test]
