@@ -120,6 +120,7 @@ fn measure_distance(scale: BenchScale, server: &NatsServer, report: &mut BenchRe
         store.join_log()?;
         let access = FleetAccess { address: address(port).parse()?, credentials: None, certificates: None };
         store.attach_log(connect_service(access)?, name.to_owned());
+        store.subscribe_to_log();
         store.catch_up()?;
         Ok(store)
     };

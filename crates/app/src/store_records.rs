@@ -98,6 +98,9 @@ enum StoreOrigin {
 pub fn open_store(project: &Project, lifetime: Lifetime, trust: bool) -> Result<SqliteStore, Failure> {
     let mut store = open_own_store(project, lifetime, trust)?;
     fleet::attach_log(project, &mut store)?;
+    if lifetime == Lifetime::Service {
+        store.subscribe_to_log();
+    }
     Ok(store)
 }
 

@@ -322,8 +322,16 @@ impl Sequencer for LaggingSequencer {
         Ok(messages)
     }
 
-    fn wait_after(&mut self, sequence: u64, patience: Duration) -> Result<(), SequencerError> {
-        self.log.wait_after(sequence, patience)
+    fn subscribe_after(&mut self, _sequence: u64) -> Result<(), SequencerError> {
+        Ok(())
+    }
+
+    fn receive_after(
+        &mut self,
+        _sequence: u64,
+        _patience: Duration,
+    ) -> Result<Option<Vec<SequencedMessage>>, SequencerError> {
+        Ok(None)
     }
 }
 
@@ -387,8 +395,16 @@ impl Sequencer for BusySequencer {
         self.log.read_after(sequence, most)
     }
 
-    fn wait_after(&mut self, sequence: u64, patience: Duration) -> Result<(), SequencerError> {
-        self.log.wait_after(sequence, patience)
+    fn subscribe_after(&mut self, _sequence: u64) -> Result<(), SequencerError> {
+        Ok(())
+    }
+
+    fn receive_after(
+        &mut self,
+        _sequence: u64,
+        _patience: Duration,
+    ) -> Result<Option<Vec<SequencedMessage>>, SequencerError> {
+        Ok(None)
     }
 }
 

@@ -80,7 +80,7 @@ fn planted_faults_are_detected() {
     }
 }
 
-const TROUBLES: [&str; 13] = [
+const TROUBLES: [&str; 15] = [
     "acknowledged",
     "acknowledgement lost",
     "conflict",
@@ -93,7 +93,9 @@ const TROUBLES: [&str; 13] = [
     "overtaken",
     "refused",
     "repeated",
+    "sent late",
     "server behind",
+    "subscription lost",
 ];
 
 /// A fault that the checks have to detect.
@@ -285,6 +287,18 @@ impl FleetSimulation {
         Ok(messages.into_iter().filter(|message| message.sequence > after).take(most).collect())
     }
 
+    /// Returns what has reached a subscriber. A cut network is silent.
+    fn send_messages_after(&mut self, machine: usize, after: u64) -> Vec<SequencedMessage> {
+        if self.machines[machine].is_cut {
+            return Vec::new();
+        }
+        let mut messages: Vec<_> = self.messages.iter().filter(|message| message.sequence > after).cloned().collect();
+        if self.happens(3, "sent late") {
+            messages.truncate(self.random.next_index(4));
+        }
+        messages
+    }
+
     fn plant_fault(&self, messages: &mut Vec<SequencedMessage>) {
         if messages.len() < 12 {
             return;
@@ -312,6 +326,7 @@ struct SimulatedLink {
     world: Weak<Mutex<FleetSimulation>>,
     machine: usize,
     process: usize,
+    is_subscribed: bool,
 }
 
 impl SimulatedLink {
@@ -341,15 +356,30 @@ impl Sequencer for SimulatedLink {
         messages
     }
 
-    fn wait_after(&mut self, _sequence: u64, _patience: Duration) -> Result<(), SequencerError> {
+    fn subscribe_after(&mut self, _sequence: u64) -> Result<(), SequencerError> {
+        self.is_subscribed = true;
         Ok(())
+    }
+
+    fn receive_after(
+        &mut self,
+        sequence: u64,
+        _patience: Duration,
+    ) -> Result<Option<Vec<SequencedMessage>>, SequencerError> {
+        let world = self.run_other_commands(25);
+        let mut world = lock(&world);
+        self.is_subscribed &= !world.happens(10, "subscription lost");
+        Ok(self.is_subscribed.then(|| world.send_messages_after(self.machine, sequence)))
     }
 }
 
 fn start_process(world: &SharedSimulation, machine: usize, process: usize) -> SqliteStore {
     let mut store = lock(world).machines[machine].place.open();
-    let link = SimulatedLink { world: Arc::downgrade(world), machine, process };
+    let link = SimulatedLink { world: Arc::downgrade(world), machine, process, is_subscribed: false };
     store.attach_log(Box::new(link), format!("machine-{machine}"));
+    if process == 0 {
+        store.subscribe_to_log();
+    }
     let world = Arc::downgrade(world);
     store.set_outage_policy(move |_| {
         let world = world.upgrade().expect("the simulation runs");

@@ -163,7 +163,7 @@ impl FollowWork {
         self.publish_events(store);
         let until_beat = next_beat.saturating_duration_since(Instant::now());
         let patience = if self.settings.owners.is_empty() { FOLLOW_SLICE } else { FOLLOW_SLICE.min(until_beat) };
-        store.wait_for_messages_once(patience).map_err(text)
+        store.follow_log(patience).map_err(text)
     }
 
     /// Publishes events for other programs, until the service refuses it.

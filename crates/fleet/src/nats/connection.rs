@@ -1,14 +1,15 @@
 //! A connection to a server of NATS: how it opens, how it fails, and requests to JetStream.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, HeaderMap, Message, RequestErrorKind, Subscriber};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, HeaderMap, Message, RequestErrorKind};
 use serde_json::Value;
 use tokio::sync::watch;
 use windlass_process::file::read_bounded;
 use windlass_store::SequencerError;
 
+use super::subscription::LogSubscription;
 use crate::failure::{FailureSource, is_tls_failure, refused, unknown_outcome, unreachable};
 use crate::service::FleetAccess;
 
@@ -32,10 +33,8 @@ pub struct NatsConnection {
     pub most_part_bytes: usize,
     /// Whether the stream of the log is known to exist.
     pub has_seen_log: bool,
-    /// The messages of the log as they are published, from the first wait on.
-    pub news: Option<Subscriber>,
-    /// Until then, the stream may not have a message that subscribers have seen.
-    pub late_until: Option<Instant>,
+    /// The messages of the log that the server sends.
+    pub subscription: Option<LogSubscription>,
     /// Becomes true when the connection breaks.
     loss: watch::Receiver<bool>,
     /// A request was not answered in time.
@@ -142,8 +141,7 @@ impl NatsConnection {
             version,
             most_part_bytes,
             has_seen_log: false,
-            news: None,
-            late_until: None,
+            subscription: None,
             loss,
             is_silent: AtomicBool::new(false),
         })

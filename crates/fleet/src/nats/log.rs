@@ -1,12 +1,11 @@
 //! The messages of a log in a stream.
 //!
-//! Messages are read by batches of direct gets, so a short command leaves nothing behind on the server. A process that waits
-//! subscribes to the subject of the log: the server sends each new message to it, and the process then reads the stream.
+//! Messages are read by batches of direct gets, so a short command leaves nothing behind on the server.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::{HeaderMap, Message, header};
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use windlass_engine::Digest;
 use windlass_store::{SequencedMessage, SequencerError};
@@ -21,9 +20,6 @@ const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
 const PART_HEADER: &str = "Windlass-Part";
 /// How long the first call looks whether the log exists, when no server takes it.
 const LOOKUP_PATIENCE: Duration = Duration::from_secs(1);
-/// A message reaches subscribers before the stream has it. How long, and how often, it is looked for.
-const STORE_PATIENCE: Duration = Duration::from_secs(1);
-const STORE_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl NatsConnection {
     pub async fn publish_message(&mut self, subjects: &ProjectSubjects, body: &[u8]) -> Result<u64, SequencerError> {
@@ -116,9 +112,6 @@ impl NatsConnection {
                 }
             }
         }
-        if !messages.is_empty() {
-            self.late_until = None;
-        }
         Ok(messages)
     }
 
@@ -149,33 +142,6 @@ impl NatsConnection {
         }
         Err(unreachable("the connection is closed"))
     }
-
-    /// Waits until the server sends a message of the log, or until `patience` ends.
-    pub async fn wait_for_news(
-        &mut self,
-        subjects: &ProjectSubjects,
-        patience: Duration,
-    ) -> Result<(), SequencerError> {
-        if self.late_until.is_some_and(|until| Instant::now() < until) {
-            tokio::time::sleep(STORE_POLL_INTERVAL.min(patience)).await;
-            return Ok(());
-        }
-        let Some(mut news) = self.news.take() else {
-            let subscribed = self.client.subscribe(subjects.log_subject()).await;
-            self.news = Some(subscribed.map_err(unreachable)?);
-            let flushed = self.run_while_open(REQUEST_TIMEOUT, self.client.flush()).await.map_err(unreachable)?;
-            // What came before the subscription is read now.
-            return flushed.map_err(unreachable);
-        };
-        let wait = tokio::time::timeout(patience, news.next());
-        // A broken connection ends the wait: the next read opens another one.
-        if let Ok(Ok(Some(_))) = self.run_while_open(patience + REQUEST_TIMEOUT, wait).await {
-            while let Some(Some(_)) = news.next().now_or_never() {}
-            self.late_until = Some(Instant::now() + STORE_PATIENCE);
-        }
-        self.news = Some(news);
-        Ok(())
-    }
 }
 
 /// Returns the place that an acknowledgement names.
@@ -184,7 +150,7 @@ fn read_acknowledgement(answer: &Value) -> Result<u64, SequencerError> {
 }
 
 /// A stored message, or a part of one.
-struct StoredPart {
+pub struct StoredPart {
     sequence: u64,
     body: Vec<u8>,
     /// Whether it ends a message.
@@ -195,10 +161,15 @@ impl StoredPart {
     fn from_answer(answer: Message) -> Result<Self, FailureSource> {
         let headers = answer.headers.as_ref().ok_or("a stored message has no headers")?;
         let sequence = headers.get(header::NATS_SEQUENCE).and_then(|value| value.as_str().parse().ok());
-        let is_last = match headers.get(PART_HEADER) {
+        let is_last = Self::is_last_of_message(Some(headers));
+        Ok(Self { sequence: sequence.ok_or("a stored message has no sequence")?, body: answer.payload.into(), is_last })
+    }
+
+    /// Returns whether a stored message with these headers ends a message of the log.
+    pub fn is_last_of_message(headers: Option<&HeaderMap>) -> bool {
+        match headers.and_then(|headers| headers.get(PART_HEADER)) {
             Some(part) => part.as_str().split_once('/').is_some_and(|(number, count)| number == count),
             None => true,
-        };
-        Ok(Self { sequence: sequence.ok_or("a stored message has no sequence")?, body: answer.payload.into(), is_last })
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A fleet on NATS JetStream.
 //!
 //! ```text
-//!   NatsService ── runtime thread ──► async-nats ──┬─► WL_<project>_LOG     messages         (log.rs)
+//!   NatsService ── runtime thread ──► async-nats ──┬─► WL_<project>_LOG     messages         (log.rs, subscription.rs)
 //!                                                  ├─► WL_<project>_BEATS   heartbeats       (beats.rs)
 //!                                                  └─► WL_<project>_EVENTS  accepted events  (events.rs)
 //! ```
@@ -17,6 +17,7 @@ mod log;
 mod names;
 mod permissions;
 mod report;
+mod subscription;
 
 use std::time::{Duration, Instant};
 
@@ -83,8 +84,20 @@ impl Sequencer for NatsService {
         self.call_service(async |connection, subjects| connection.read_messages(subjects, sequence, most).await)
     }
 
-    fn wait_after(&mut self, _sequence: u64, patience: Duration) -> Result<(), SequencerError> {
-        self.call_service(async |connection, subjects| connection.wait_for_news(subjects, patience).await)
+    fn subscribe_after(&mut self, sequence: u64) -> Result<(), SequencerError> {
+        self.call_service(async |connection, subjects| connection.subscribe_after(subjects, sequence).await)
+    }
+
+    fn receive_after(
+        &mut self,
+        sequence: u64,
+        patience: Duration,
+    ) -> Result<Option<Vec<SequencedMessage>>, SequencerError> {
+        // The next read opens a connection.
+        if self.connection.is_none() {
+            return Ok(None);
+        }
+        self.call_service(async |connection, _| connection.receive_messages(sequence, patience).await)
     }
 }
 

@@ -14,7 +14,8 @@ pub fn list_rights(project: &str) -> String {
     // A restart of all servers loses the heartbeats; the first event for other programs creates their stream.
     publish.extend([&beats, &events].map(|stream| format!("$JS.API.STREAM.CREATE.{stream}")));
     publish.push(format!("$JS.API.STREAM.PURGE.{beats}"));
-    let subscribe = [subjects.log_subject(), "_INBOX.>".to_owned()];
+    publish.push(format!("$JS.API.CONSUMER.CREATE.{log}.*"));
+    let subscribe = ["_INBOX.>".to_owned()];
     let quote = |subjects: &[String]| {
         let quoted: Vec<String> = subjects.iter().map(|subject| format!("    \"{subject}\"\n")).collect();
         quoted.concat()

@@ -1,7 +1,7 @@
 //! A connection to a server of PostgreSQL: how it opens, how it fails, and queries.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
@@ -30,6 +30,8 @@ pub struct PostgresConnection {
     /// Changes with each message of the project, once the connection listens.
     pub news: watch::Receiver<()>,
     pub is_listening: bool,
+    /// When all messages were read last.
+    pub read_at: Option<Instant>,
     /// Whether the log is known to exist.
     pub has_seen_log: bool,
     /// A query was not answered in time, the server has ended the session, or it takes no messages any more.
@@ -66,7 +68,8 @@ impl PostgresConnection {
                 }
             }
         });
-        Ok(Self { client, news, is_listening: false, has_seen_log: false, is_broken: AtomicBool::new(false) })
+        let is_broken = AtomicBool::new(false);
+        Ok(Self { client, news, is_listening: false, read_at: None, has_seen_log: false, is_broken })
     }
 
     /// Returns whether the connection can be used.

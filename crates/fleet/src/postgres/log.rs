@@ -15,7 +15,7 @@ pub const NEWS_CHANNEL: &str = "windlass_log";
 /// How often the table is looked at beside the channel, which a pool of connections may not pass on.
 const NEWS_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The most bytes of messages that are read at once, besides the first one.
-const MAX_READ_BYTES: i64 = 8 * 1024 * 1024;
+const MAX_READ_BYTES: i32 = 8 * 1024 * 1024;
 
 /// Creates the tables. A function takes the lock of a project after the whole message is on the server, and each of its statements
 /// sees what was committed before.
@@ -107,7 +107,7 @@ impl PostgresConnection {
             (&project as _, Type::TEXT),
             (&after as _, Type::INT8),
             (&most as _, Type::INT8),
-            (&MAX_READ_BYTES as _, Type::INT8),
+            (&MAX_READ_BYTES as _, Type::INT4),
         ];
         let rows = self
             .run_query(query, &parameters)
@@ -118,31 +118,48 @@ impl PostgresConnection {
             return Err(refused(no_log(project)));
         }
         let read = |row: &Row| Ok(SequencedMessage { sequence: read_sequence(row, 0)?, body: row.get(1) });
-        rows.iter().map(read).collect()
+        let messages: Vec<SequencedMessage> = rows.iter().map(read).collect::<Result<_, _>>()?;
+        let length: usize = messages.iter().map(|message| message.body.len()).sum();
+        // A long answer may lack the last messages.
+        self.read_at = (length <= MAX_READ_BYTES as usize).then(Instant::now);
+        Ok(messages)
     }
 
-    /// Waits until a message follows a place, or until `patience` ends.
-    pub async fn wait_for_message(
-        &mut self,
-        project: &str,
-        after: u64,
-        patience: Duration,
-    ) -> Result<(), SequencerError> {
-        let began = Instant::now();
+    /// Makes the server tell of each new message.
+    pub async fn listen_for_news(&mut self) -> Result<(), SequencerError> {
         if !self.is_listening {
             self.run_statements(&format!("LISTEN {NEWS_CHANNEL}")).await.map_err(QueryError::of_request)?;
             self.is_listening = true;
         }
+        Ok(())
+    }
+
+    /// Reads the messages after a place when the server has told of one, or was not read for a while. None if the connection does not
+    /// listen.
+    pub async fn receive_messages(
+        &mut self,
+        project: &str,
+        after: u64,
+        patience: Duration,
+    ) -> Result<Option<Vec<SequencedMessage>>, SequencerError> {
+        if !self.is_listening {
+            return Ok(None);
+        }
+        let began = Instant::now();
         loop {
-            self.news.mark_unchanged();
             let left = patience.saturating_sub(began.elapsed());
-            if self.find_last_sequence(project).await? > after || left.is_zero() {
-                return Ok(());
+            let until_read = self.read_at.map_or(Duration::ZERO, |at| NEWS_POLL_INTERVAL.saturating_sub(at.elapsed()));
+            if until_read.is_zero() || self.news.has_changed().unwrap_or(true) {
+                self.news.mark_unchanged();
+                let messages = self.read_messages(project, after, usize::MAX).await?;
+                if !messages.is_empty() {
+                    return Ok(Some(messages));
+                }
+            } else if left.is_zero() {
+                return Ok(Some(Vec::new()));
             }
-            let news = tokio::time::timeout(left.min(NEWS_POLL_INTERVAL), self.news.changed()).await;
-            if matches!(news, Ok(Err(_))) {
-                // A broken connection ends the wait: the next call opens another one.
-                return Ok(());
+            if tokio::time::timeout(left.min(NEWS_POLL_INTERVAL), self.news.changed()).await.is_ok() {
+                self.read_at = None;
             }
         }
     }

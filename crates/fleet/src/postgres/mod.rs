@@ -84,8 +84,20 @@ impl Sequencer for PostgresService {
         self.call_service(async |connection, project| connection.read_messages(project, sequence, most).await)
     }
 
-    fn wait_after(&mut self, sequence: u64, patience: Duration) -> Result<(), SequencerError> {
-        self.call_service(async |connection, project| connection.wait_for_message(project, sequence, patience).await)
+    fn subscribe_after(&mut self, _sequence: u64) -> Result<(), SequencerError> {
+        self.call_service(async |connection, _| connection.listen_for_news().await)
+    }
+
+    fn receive_after(
+        &mut self,
+        sequence: u64,
+        patience: Duration,
+    ) -> Result<Option<Vec<SequencedMessage>>, SequencerError> {
+        // The next read opens a connection.
+        if self.connection.is_none() {
+            return Ok(None);
+        }
+        self.call_service(async |connection, project| connection.receive_messages(project, sequence, patience).await)
     }
 }
 

@@ -107,7 +107,8 @@ fn use_service(service: &mut dyn FleetService) {
     service.publish(b"one").unwrap();
     let last = service.publish(&vec![b'x'; 2_000_000]).unwrap();
     assert_eq!(service.read_after(0, 10).unwrap().len(), 2);
-    service.wait_after(last, Duration::ZERO).unwrap();
+    service.subscribe_after(last - 1).unwrap();
+    assert_eq!(service.receive_after(last - 1, Duration::from_secs(5)).unwrap().unwrap()[0].sequence, last);
     service.inspect_service().unwrap();
     let heartbeat = OwnerHeartbeat {
         machine: "mill".to_owned(),

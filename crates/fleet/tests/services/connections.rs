@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio_postgres::{Client, Config, NoTls};
-use windlass_store::SequencerError;
+use windlass_store::{SequencedMessage, SequencerError};
 use windlass_testkit::nats_cluster::find_free_ports;
 use windlass_testkit::nats_server::NatsServer;
 use windlass_testkit::postgres_server::{DATABASE_USER, PostgresServer};
@@ -96,7 +96,7 @@ fn connection_to_nats_opens_again_after_restart() {
     let mut server = start_nats();
     let mut service = create_log(&server.log_address("pump"));
     service.publish(b"one").unwrap();
-    service.wait_after(1, Duration::ZERO).unwrap();
+    service.subscribe_after(1).unwrap();
     server.stop();
     let error = service.publish(b"two").unwrap_err();
     assert!(matches!(error, SequencerError::Unreachable { .. } | SequencerError::OutcomeUnknown { .. }), "{error:?}");
@@ -128,7 +128,7 @@ fn connection_to_postgres_opens_again_after_restart() {
     let mut server = start_postgres();
     let mut service = create_log(&server.log_address("pump"));
     service.publish(b"one").unwrap();
-    service.wait_after(1, Duration::ZERO).unwrap();
+    service.subscribe_after(1).unwrap();
     server.stop();
     let error = service.publish(b"two").unwrap_err();
     assert!(matches!(error, SequencerError::Unreachable { .. } | SequencerError::OutcomeUnknown { .. }), "{error:?}");
@@ -178,16 +178,12 @@ fn waiter_is_woken_by_message_of_its_project() {
     for address in [nats.log_address("pump"), postgres.log_address("pump")] {
         let (mut service, mut writer) = (create_log(&address), connect(&address));
         let mut other = create_log(&address.replace("/pump", "/other"));
-        service.wait_after(0, Duration::ZERO).unwrap();
+        service.subscribe_after(0).unwrap();
         let began = Instant::now();
-        let waiter = thread::spawn(move || {
-            while service.read_after(0, 1).unwrap().is_empty() {
-                service.wait_after(0, LONGEST_CALL * 4).unwrap();
-            }
-        });
+        let waiter = thread::spawn(move || service.receive_after(0, LONGEST_CALL * 4).unwrap().unwrap());
         other.publish(b"of another project").unwrap();
         writer.publish(b"one").unwrap();
-        waiter.join().unwrap();
+        assert_eq!(waiter.join().unwrap(), [SequencedMessage { sequence: 1, body: b"one".to_vec() }]);
         assert!(began.elapsed() < LONGEST_CALL, "{:?}", began.elapsed());
     }
 }

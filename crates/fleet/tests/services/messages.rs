@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use windlass_engine::Digest;
+use windlass_fleet::FleetService;
 use windlass_store::SequencedMessage;
 use windlass_testkit::nats_server::NatsServer;
 
@@ -91,8 +92,23 @@ const WRITER_COUNT: u8 = 4;
 const MESSAGES_PER_WRITER: usize = 12;
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Gets some messages after a place.
+type MessageReader = fn(&mut dyn FleetService, u64) -> Vec<SequencedMessage>;
+
+fn read_some(service: &mut dyn FleetService, after: u64) -> Vec<SequencedMessage> {
+    service.read_after(after, 5).unwrap()
+}
+
+fn receive_some(service: &mut dyn FleetService, after: u64) -> Vec<SequencedMessage> {
+    let received = service.receive_after(after, READ_TIMEOUT).unwrap();
+    received.unwrap_or_else(|| {
+        service.subscribe_after(after).unwrap();
+        Vec::new()
+    })
+}
+
 /// Publishes from several writers while a reader follows. The reader must not miss a message that comes before one that it has.
-fn check_reader_beside_writers(address: &str) {
+fn check_reader_beside_writers(address: &str, read: MessageReader) {
     let mut reader = create_log(address);
     let (mut published, found) = thread::scope(|scope| {
         let write = |writer: u8| {
@@ -109,7 +125,7 @@ fn check_reader_beside_writers(address: &str) {
         let (began, mut found) = (Instant::now(), Vec::<SequencedMessage>::new());
         while found.len() < usize::from(WRITER_COUNT) * MESSAGES_PER_WRITER {
             let last = found.last().map_or(0, |last| last.sequence);
-            found.extend(reader.read_after(last, 5).unwrap());
+            found.extend(read(&mut *reader, last));
             assert!(began.elapsed() < READ_TIMEOUT, "only {} messages are read", found.len());
         }
         (writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect::<Vec<_>>(), found)
@@ -120,10 +136,40 @@ fn check_reader_beside_writers(address: &str) {
 
 #[test]
 fn reader_beside_writers_of_nats_misses_no_message() {
-    check_reader_beside_writers(&start_nats().log_address("pump"));
+    check_reader_beside_writers(&start_nats().log_address("pump"), read_some);
+}
+
+#[test]
+fn subscriber_beside_writers_of_nats_misses_no_message() {
+    check_reader_beside_writers(&start_nats().log_address("pump"), receive_some);
 }
 
 #[test]
 fn reader_beside_writers_of_postgres_misses_no_message() {
-    check_reader_beside_writers(&start_postgres().log_address("pump"));
+    check_reader_beside_writers(&start_postgres().log_address("pump"), read_some);
+}
+
+#[test]
+fn subscriber_beside_writers_of_postgres_misses_no_message() {
+    check_reader_beside_writers(&start_postgres().log_address("pump"), receive_some);
+}
+
+#[test]
+fn subscription_does_not_serve_messages_before_those_it_has_given_out() {
+    let server = start_nats();
+    let mut service = create_log(&server.log_address("pump"));
+    for body in [b"one", b"two"] {
+        service.publish(body).unwrap();
+    }
+    assert_eq!(service.receive_after(0, Duration::ZERO).unwrap(), None, "nothing is subscribed");
+    service.subscribe_after(0).unwrap();
+    let mut found = Vec::new();
+    while found.len() < 2 {
+        found.extend(receive_some(&mut *service, found.len() as u64));
+    }
+    assert_eq!(service.receive_after(2, Duration::ZERO).unwrap(), Some(Vec::new()));
+    assert_eq!(service.receive_after(0, Duration::ZERO).unwrap(), None);
+    service.subscribe_after(1).unwrap();
+    let again = service.receive_after(1, READ_TIMEOUT).unwrap();
+    assert_eq!(again, Some(vec![SequencedMessage { sequence: 2, body: b"two".to_vec() }]));
 }

@@ -35,12 +35,13 @@ struct MemoryOrder {
 pub struct MemorySequencer {
     order: Arc<(Mutex<MemoryOrder>, Condvar)>,
     faults: Option<Arc<Mutex<FaultChoice>>>,
+    is_subscribed: bool,
 }
 
 impl MemorySequencer {
     /// Returns a handle of the same order whose calls to publish fail as `choose` says.
     pub fn with_faults(&self, choose: impl FnMut() -> Option<SequencerFault> + Send + 'static) -> Self {
-        Self { order: Arc::clone(&self.order), faults: Some(Arc::new(Mutex::new(choose))) }
+        Self { order: Arc::clone(&self.order), faults: Some(Arc::new(Mutex::new(choose))), is_subscribed: false }
     }
 
     /// Returns the bodies of all messages, in their order.
@@ -90,9 +91,21 @@ impl Sequencer for MemorySequencer {
         Ok(found.map(|(body, sequence)| SequencedMessage { sequence, body: body.clone() }).collect())
     }
 
-    fn wait_after(&mut self, sequence: u64, patience: Duration) -> Result<(), SequencerError> {
-        let quiet = |order: &mut MemoryOrder| order.bodies.len() as u64 <= sequence;
-        drop(self.order.1.wait_timeout_while(self.lock_order(), patience, quiet));
+    fn subscribe_after(&mut self, _sequence: u64) -> Result<(), SequencerError> {
+        self.is_subscribed = true;
         Ok(())
+    }
+
+    fn receive_after(
+        &mut self,
+        sequence: u64,
+        patience: Duration,
+    ) -> Result<Option<Vec<SequencedMessage>>, SequencerError> {
+        if !self.is_subscribed {
+            return Ok(None);
+        }
+        let is_quiet = |order: &mut MemoryOrder| order.bodies.len() as u64 <= sequence;
+        drop(self.order.1.wait_timeout_while(self.lock_order(), patience, is_quiet));
+        self.read_after(sequence, usize::MAX).map(Some)
     }
 }

@@ -51,6 +51,15 @@ pub trait Sequencer: Send {
     /// 64 KiB.
     fn read_after(&mut self, sequence: u64, most: usize) -> Result<Vec<SequencedMessage>, SequencerError>;
 
-    /// Waits until a message follows a place, or until `patience` ends.
-    fn wait_after(&mut self, sequence: u64, patience: Duration) -> Result<(), SequencerError>;
+    /// Makes the service send the messages after a place to this connection as they come.
+    fn subscribe_after(&mut self, sequence: u64) -> Result<(), SequencerError>;
+
+    /// Returns the messages after a place that the service has sent by now, without a question to it. Waits for the first of them, at
+    /// most for `patience`. A message may come later than `read_after` returns it. None: the service does not send all messages after
+    /// this place, so a caller reads, and subscribes again.
+    fn receive_after(
+        &mut self,
+        sequence: u64,
+        patience: Duration,
+    ) -> Result<Option<Vec<SequencedMessage>>, SequencerError>;
 }

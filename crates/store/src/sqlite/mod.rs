@@ -13,6 +13,7 @@ mod commit_watch;
 mod connection;
 mod foreign_survey;
 mod inspect;
+mod log_connection;
 mod queries;
 mod rebuild;
 mod replica;
@@ -94,7 +95,7 @@ pub struct SqliteStore {
     /// The files as they were last seen, whatever their names are now.
     files: Cell<StoreFiles>,
     /// The fleet's log, if the store is a copy of it and a caller has connected it.
-    log: Option<RefCell<replica::LogConnection>>,
+    log: Option<RefCell<log_connection::LogConnection>>,
 }
 
 /// The files of a store, as far as they exist.
@@ -515,7 +516,7 @@ impl Store for SqliteStore {
         nonce: u128,
     ) -> Result<Vec<EventRecord>, ExecuteError> {
         if self.log.is_some() {
-            self.catch_up_patiently()?;
+            self.refresh_patiently()?;
             return decide_and_append(self, rules, origin, command, nonce);
         }
         self.run_transaction_until_known(|transaction| {

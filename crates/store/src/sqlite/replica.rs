@@ -5,9 +5,7 @@
 //! - Events, rows, versions of scopes and the cursor change in one transaction, so a process that finds the cursor ahead has
 //!   nothing to do.
 //! - A message is judged by its `reads` and the table of versions alone. Rows depend on the version of the program.
-//! - A read begins with the last folded message; if that is long, only every few seconds. If the log has another one there, or
-//!   lacks it for longer than servers lag, the copy stops: the service has lost messages, or another log is behind it. A message
-//!   whose chain differs is dead: its writer has another log.
+//! - A message whose chain differs is dead: its writer has another log.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -15,68 +13,21 @@ use std::time::{Duration, Instant};
 
 use windlass_engine::{CommitId, Digest, Draft, RowChange, Seq, StateView, TaskId, decode_event, encode_event};
 
+use super::log_connection::{LAG_POLL_INTERVAL, MAX_LAG_READS};
 use super::rows::StoreSnapshot;
 use super::scopes::{self, CopyCursor, SCOPE_OF_EDGES, SCOPE_OF_IDS, SCOPE_OF_LOG};
 use super::transaction::StoreTransaction;
 use super::{SqliteStore, commit_watch, queries, schema};
 use crate::memory::find_moved_scope;
-use crate::sequencer::{LogMessage, MessageError, SequencedMessage, Sequencer, SequencerError};
+use crate::sequencer::{LogMessage, MessageError, SequencedMessage, SequencerError};
 use crate::{AppendOutcome, StoreCommit, StoreError};
 
 /// The most messages that are read and folded at once.
 const MAX_FOLDED_MESSAGES: usize = 256;
-/// The length up to which an answer of the service has all messages. A longer one may end early.
-const LONG_ANSWER_BYTES: usize = 64 * 1024;
-/// The length up to which the last folded message is read again with each read.
-const SHORT_MESSAGE_BYTES: usize = 16 * 1024;
-/// How long a connection is trusted to have a longer one.
-const VERIFY_INTERVAL: Duration = Duration::from_secs(5);
-/// How long a command waits for a log that cannot be reached.
-const OUTAGE_PATIENCE: Duration = Duration::from_secs(30);
-/// The shortest and the longest wait between two attempts to reach the log.
-const MIN_OUTAGE_WAIT: Duration = Duration::from_millis(5);
-const MAX_OUTAGE_WAIT: Duration = Duration::from_secs(1);
-/// How often a message is read again that a server may lack for a moment although another one has it.
-const MAX_LAG_READS: usize = 100;
-const LAG_POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// How long a message that the log has may take to be sent.
+const DELIVERY_PATIENCE: Duration = Duration::from_millis(100);
 /// The longest wait for messages before the copy is looked at again: another process may have folded them.
 const FOLD_POLL_INTERVAL: Duration = Duration::from_secs(1);
-
-/// The connection of a copy to its log.
-pub(super) struct LogConnection {
-    pub sequencer: Box<dyn Sequencer>,
-    /// The name of this machine.
-    pub machine: String,
-    /// Whether a call goes on waiting for a log that was away for this long.
-    pub keeps_waiting: OutagePolicy,
-    /// The last folded message that was found in the log over the present connection.
-    pub verified: Option<VerifiedMessage>,
-}
-
-/// A folded message that was found in the log where it was.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct VerifiedMessage {
-    sequence: u64,
-    length: usize,
-    at: Instant,
-}
-
-/// Decides whether a call goes on waiting for a log that was away for this long.
-pub(super) type OutagePolicy = Box<dyn FnMut(Duration) -> bool + Send>;
-
-/// Messages that were read.
-struct LogAnswer {
-    messages: Vec<SequencedMessage>,
-    /// Whether the log had no more of them.
-    is_whole: bool,
-}
-
-impl LogAnswer {
-    fn new(messages: Vec<SequencedMessage>, most: usize) -> Self {
-        let length: usize = messages.iter().map(|message| message.body.len()).sum();
-        Self { is_whole: messages.len() < most && length <= LONG_ANSWER_BYTES, messages }
-    }
-}
 
 /// The judgement of a message.
 enum MessageJudgement {
@@ -88,24 +39,6 @@ enum MessageJudgement {
 }
 
 impl SqliteStore {
-    /// Makes later commits of a copy go through the fleet's log.
-    pub fn attach_log(&mut self, sequencer: Box<dyn Sequencer>, machine: String) {
-        let keeps_waiting = Box::new(|away| away < OUTAGE_PATIENCE);
-        self.log = Some(LogConnection { sequencer, machine, keeps_waiting, verified: None }.into());
-    }
-
-    /// Makes later commits ask `keeps_waiting` how long they wait for a log that cannot be reached, instead of 30 seconds.
-    pub fn set_outage_policy(&mut self, keeps_waiting: impl FnMut(Duration) -> bool + Send + 'static) {
-        if let Some(log) = &mut self.log {
-            log.get_mut().keeps_waiting = Box::new(keeps_waiting);
-        }
-    }
-
-    /// Returns whether a connection to the fleet's log is attached.
-    pub fn has_log(&self) -> bool {
-        self.log.is_some()
-    }
-
     /// Returns whether the store is a copy of a fleet's log. Then only messages of this log change it.
     pub fn is_replica(&self) -> Result<bool, StoreError> {
         schema::read_replica_flag(self)
@@ -184,14 +117,40 @@ impl SqliteStore {
         self.wait_out_outage(|| self.catch_up().map(drop))
     }
 
+    /// Folds what is new in the log before a command is decided, and waits for a log that is away.
+    pub(super) fn refresh_patiently(&self) -> Result<(), StoreError> {
+        self.wait_out_outage(|| match self.is_subscriber() {
+            true => self.follow_log(Duration::ZERO),
+            false => self.catch_up().map(drop),
+        })
+    }
+
+    /// Folds the messages that the service has sent by now, and waits for the first of them at most for `patience`. A service that sends
+    /// none is read, and then sends the next ones.
+    pub fn follow_log(&self, patience: Duration) -> Result<(), StoreError> {
+        match self.receive_messages(patience)? {
+            Some(messages) => self.fold_messages(&messages),
+            None => {
+                self.catch_up()?;
+                self.subscribe_to_messages()
+            }
+        }
+    }
+
     /// Publishes a commit, and folds the log up to it.
     pub(super) fn publish_commit(&self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
         let (is_repeated, was_sent) = (Cell::new(false), Cell::new(false));
         let outcome =
-            self.wait_out_outage(|| match (is_repeated.replace(true), self.try_publish(commit, &was_sent)?) {
-                // An earlier attempt of this call has reached the log.
-                (true, AppendOutcome::AlreadyApplied(positions)) => Ok(AppendOutcome::Durable(positions)),
-                (_, outcome) => Ok(outcome),
+            self.wait_out_outage(|| {
+                let is_repeated = is_repeated.replace(true);
+                if is_repeated {
+                    self.catch_up()?;
+                }
+                match self.try_publish(commit, &was_sent)? {
+                    // An earlier attempt of this call has reached the log.
+                    AppendOutcome::AlreadyApplied(positions) if is_repeated => Ok(AppendOutcome::Durable(positions)),
+                    outcome => Ok(outcome),
+                }
             });
         match outcome {
             // The last attempt has not reached the log, but an earlier one may have.
@@ -202,30 +161,8 @@ impl SqliteStore {
         }
     }
 
-    /// Repeats a call as long as the log cannot be reached. A message with an unknown outcome is published again: its nonce tells
-    /// whether the log has it already.
-    pub(super) fn wait_out_outage<T>(&self, call: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let (began, mut wait) = (Instant::now(), MIN_OUTAGE_WAIT);
-        loop {
-            match call() {
-                Err(StoreError::Unreachable(
-                    SequencerError::Unreachable { .. } | SequencerError::OutcomeUnknown { .. },
-                )) if self.keeps_waiting(began.elapsed()) => {
-                    std::thread::sleep(wait);
-                    wait = (wait * 2).min(MAX_OUTAGE_WAIT);
-                }
-                done => return done,
-            }
-        }
-    }
-
-    fn keeps_waiting(&self, away: Duration) -> bool {
-        self.log.as_ref().is_some_and(|log| (log.borrow_mut().keeps_waiting)(away))
-    }
-
     /// Publishes a commit once. Sets `was_sent` if its message may be in the log.
     fn try_publish(&self, commit: &StoreCommit, was_sent: &Cell<bool>) -> Result<AppendOutcome, StoreError> {
-        self.catch_up()?;
         let message = match self.prepare_message(commit)? {
             Ok(message) => message,
             Err(known) => return Ok(known),
@@ -251,102 +188,35 @@ impl SqliteStore {
         }
     }
 
-    /// Waits for the next message of the log, at most for `patience`, and folds what has come.
-    pub fn wait_for_messages_once(&self, patience: Duration) -> Result<(), StoreError> {
-        let cursor = self.replica_cursor()?.unwrap_or(0);
-        self.with_sequencer(|sequencer| sequencer.wait_after(cursor, patience)).map_err(StoreError::Unreachable)?;
-        self.catch_up().map(drop)
-    }
-
     /// Waits until events follow a position in this copy.
     pub(super) fn wait_for_messages(&self, after: Seq, patience: Duration) -> Result<(), StoreError> {
+        if self.readers.get() > 0 {
+            // While a view is held, nothing is folded.
+            return commit_watch::wait_for_commit(self, after, patience);
+        }
         let began = Instant::now();
+        let mut left = Duration::ZERO;
         loop {
-            let caught_up = self.catch_up().map(drop);
-            let left = patience.saturating_sub(began.elapsed());
+            match self.follow_log(left.min(FOLD_POLL_INTERVAL)) {
+                // While the log is away, another process may still fold what it has read.
+                Err(StoreError::Unreachable(_)) => commit_watch::wait_for_commit(self, after, left)?,
+                followed => followed?,
+            }
+            left = patience.saturating_sub(began.elapsed());
             if queries::read_head(self)? > after || left.is_zero() {
                 return Ok(());
             }
-            let waited = caught_up.and_then(|()| {
-                let (cursor, patience) = (self.replica_cursor()?.unwrap_or(0), left.min(FOLD_POLL_INTERVAL));
-                self.with_sequencer(|sequencer| sequencer.wait_after(cursor, patience)).map_err(StoreError::Unreachable)
-            });
-            match waited {
-                // While the log is away, another process may still fold what it has read.
-                Err(StoreError::Unreachable(_)) => commit_watch::wait_for_commit(self, after, left)?,
-                waited => waited?,
-            }
         }
-    }
-
-    pub(super) fn with_sequencer<T>(
-        &self,
-        call: impl FnOnce(&mut dyn Sequencer) -> Result<T, SequencerError>,
-    ) -> Result<T, SequencerError> {
-        let Some(log) = &self.log else {
-            return Err(SequencerError::Unreachable { source: "no connection to it is open".into() });
-        };
-        let mut log = log.borrow_mut();
-        let done = call(&mut *log.sequencer);
-        if done.is_err() {
-            // Another service may answer the next call.
-            log.verified = None;
-        }
-        done
-    }
-
-    /// Returns whether the last folded message has to be looked for in the log. A long one is not read again all the time.
-    fn must_verify(&self, cursor: CopyCursor) -> bool {
-        let verified = self.log.as_ref().and_then(|log| log.borrow().verified);
-        verified.is_none_or(|verified| {
-            verified.sequence != cursor.sequence
-                || verified.length <= SHORT_MESSAGE_BYTES
-                || verified.at.elapsed() >= VERIFY_INTERVAL
-        })
-    }
-
-    /// Reads the messages that follow in the log. The read begins with the last folded message, which has to be where it was:
-    /// otherwise the service has lost messages, or another log is behind it.
-    fn read_messages(&self, most: usize) -> Result<LogAnswer, StoreError> {
-        let cursor = self.copy_cursor()?;
-        let read = |after, most| {
-            self.with_sequencer(|sequencer| sequencer.read_after(after, most)).map_err(StoreError::Unreachable)
-        };
-        if cursor.sequence == 0 || !self.must_verify(cursor) {
-            return Ok(LogAnswer::new(read(cursor.sequence, most)?, most));
-        }
-        let mut answer = LogAnswer::new(read(cursor.before, most + 1)?, most + 1);
-        let was_verified = self.log.as_ref().is_some_and(|log| log.borrow().verified.is_some());
-        if answer.messages.is_empty() && was_verified {
-            // A server of a cluster may learn of the last message a second later. This connection has found one before.
-            return Ok(answer);
-        }
-        for _ in 0..MAX_LAG_READS {
-            if !answer.messages.is_empty() {
-                break;
-            }
-            std::thread::sleep(LAG_POLL_INTERVAL);
-            answer = LogAnswer::new(read(cursor.before, most + 1)?, most + 1);
-        }
-        let is_known =
-            |last: &SequencedMessage| last.sequence == cursor.sequence && Digest::of_bytes(&last.body) == cursor.digest;
-        if !answer.messages.first().is_some_and(is_known) {
-            return Err(StoreError::Forked { path: self.path.clone(), after: self.head()? });
-        }
-        let length = answer.messages.remove(0).body.len();
-        if let Some(log) = &self.log {
-            log.borrow_mut().verified = Some(VerifiedMessage { sequence: cursor.sequence, length, at: Instant::now() });
-        }
-        if answer.messages.is_empty() && !answer.is_whole {
-            answer = LogAnswer::new(read(cursor.sequence, most)?, most);
-        }
-        Ok(answer)
     }
 
     fn fold_up_to(&self, sequence: u64) -> Result<(), StoreError> {
         let mut lag_reads = 0;
         while self.replica_cursor()?.is_some_and(|cursor| cursor < sequence) {
-            let messages = self.read_messages(MAX_FOLDED_MESSAGES)?.messages;
+            let received = self.receive_messages(DELIVERY_PATIENCE)?.filter(|messages| !messages.is_empty());
+            let messages = match received {
+                Some(messages) => messages,
+                None => self.read_messages(MAX_FOLDED_MESSAGES)?.messages,
+            };
             self.fold_messages(&messages)?;
             if messages.is_empty() {
                 lag_reads += 1;
@@ -408,6 +278,9 @@ impl SqliteStore {
 
     /// Judges messages in their order, and folds those that are accepted, in one transaction.
     fn fold_messages(&self, messages: &[SequencedMessage]) -> Result<(), StoreError> {
+        if messages.is_empty() {
+            return Ok(());
+        }
         match self.try_fold(messages) {
             // What comes before the message that cannot be folded counts.
             Err((folded, error)) => {
