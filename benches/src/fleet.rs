@@ -1,8 +1,6 @@
 //! A copy of a fleet's log, beside a store of its own and a bare client of the server. The server is NATS on this machine, with one
 //! copy of each message.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,10 +48,11 @@ fn connect_log(server: &NatsServer, project: &str) -> BenchResult<Box<dyn FleetS
     Ok(service)
 }
 
-/// Compares a publication with that of a client that only writes and reads lines.
+/// Compares a publication with the same one by the library for NATS alone, which names no digest of the message.
 fn measure_publishing(scale: BenchScale, server: &NatsServer, report: &mut BenchReport) -> BenchResult<()> {
     let mut service = connect_log(server, "publish")?;
-    let mut bare = BareClient::connect(server.port())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let bare = runtime.block_on(async_nats::connect(format!("127.0.0.1:{}", server.port())))?;
     let (mut ours, mut floor) = (Vec::new(), Vec::new());
     for turn in 0..scale.repetitions {
         let mut body = format!("{turn} ").into_bytes();
@@ -63,8 +62,11 @@ fn measure_publishing(scale: BenchScale, server: &NatsServer, report: &mut Bench
         ours.push(began.elapsed());
         body[0] = b'b';
         let began = Instant::now();
-        bare.publish("windlass.publish.log", &body)?;
+        let answer = runtime.block_on(bare.request("windlass.publish.log", body.into()))?;
         floor.push(began.elapsed());
+        if serde_json::from_slice::<serde_json::Value>(&answer.payload)?["seq"].is_null() {
+            return Err("the server does not take the message of the bare client".into());
+        }
     }
     let (ours, floor) = (SortedDurations::from_unsorted(ours), SortedDurations::from_unsorted(floor));
     let times = ratio(ours.p50(), floor.p50());
@@ -199,51 +201,4 @@ fn measure_joining(scale: BenchScale, server: &NatsServer, report: &mut BenchRep
         at_most(60.0, " s for a million"),
     );
     Ok(())
-}
-
-/// A client of NATS that knows two messages: publish, and its acknowledgement.
-struct BareClient {
-    reader: BufReader<TcpStream>,
-    sent: u64,
-}
-
-impl BareClient {
-    fn connect(port: u16) -> BenchResult<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_nodelay(true)?;
-        let mut client = Self { reader: BufReader::new(stream), sent: 0 };
-        client.read_line()?;
-        client
-            .send(b"CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\nSUB acks.* 1\r\nPING\r\n")?;
-        while client.read_line()? != "PONG" {}
-        Ok(client)
-    }
-
-    /// Publishes a message, and waits until the stream has it.
-    fn publish(&mut self, subject: &str, body: &[u8]) -> BenchResult<()> {
-        self.sent += 1;
-        let mut message = format!("PUB {subject} acks.{} {}\r\n", self.sent, body.len()).into_bytes();
-        message.extend(body);
-        message.extend(b"\r\n");
-        self.send(&message)?;
-        loop {
-            let line = self.read_line()?;
-            if line == "PING" {
-                self.send(b"PONG\r\n")?;
-            } else if line.starts_with("MSG acks.") {
-                let answer = self.read_line()?;
-                return if answer.contains("\"seq\"") { Ok(()) } else { Err(answer.into()) };
-            }
-        }
-    }
-
-    fn send(&mut self, bytes: &[u8]) -> BenchResult<()> {
-        Ok(self.reader.get_mut().write_all(bytes)?)
-    }
-
-    fn read_line(&mut self) -> BenchResult<String> {
-        let mut line = String::new();
-        self.reader.read_line(&mut line)?;
-        Ok(line.trim_end().to_owned())
-    }
 }

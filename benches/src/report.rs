@@ -157,11 +157,6 @@ impl BenchReport {
 /// Known causes of missed goals, each with the beginnings of its rows.
 const KNOWN_CAUSES: &[(&[&str], &str)] = &[
     (
-        &["a message through the adapter"],
-        "the floor writes to a bare socket, and names no digest of its message. The adapter digests the message, so that the server \
-         knows a repeated one, and goes through the client of NATS, which alone takes most of the difference.",
-    ),
-    (
         &["an event and its rows, durable"],
         "SQLite writes each of four changed pages with two calls; the floors above show what these calls cost, and what one call \
          costs. Only a layer of our own below SQLite, in unsafe code, could write them with one call. The cause of the remaining \

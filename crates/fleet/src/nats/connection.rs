@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, HeaderMap, Message, RequestErrorKind};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, HeaderMap, Message, RequestErrorKind, ServerError};
 use serde_json::Value;
 use tokio::sync::watch;
 use windlass_process::file::read_bounded;
@@ -37,6 +37,8 @@ pub struct NatsConnection {
     pub subscription: Option<LogSubscription>,
     /// Becomes true when the connection breaks.
     loss: watch::Receiver<bool>,
+    /// The last request that the user has no right to send, in the words of the server.
+    denial: watch::Receiver<String>,
     /// A request was not answered in time.
     is_silent: AtomicBool,
 }
@@ -50,8 +52,29 @@ pub enum JetStreamError {
     /// The server refuses the request. It had no effect.
     #[error("the server answers: {description} ({code})")]
     Refusal { code: u64, status: u64, description: String },
+    /// The user has no right to send it. It had no effect.
+    #[error("the server answers: {0}")]
+    Denied(String),
     #[error("the server does not answer: {source}")]
     NoAnswer { source: FailureSource },
+}
+
+/// Why a call has ended without an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CallInterruption {
+    #[error("the connection is broken")]
+    Broken,
+    #[error("nothing came in {0:?}")]
+    Silent(Duration),
+    #[error("the server answers: {0}")]
+    Denied(String),
+}
+
+impl CallInterruption {
+    /// Returns the error of a call that had no effect, or may have it twice.
+    pub fn of_request(self) -> SequencerError {
+        if matches!(self, Self::Denied(_)) { refused(self) } else { unreachable(self) }
+    }
 }
 
 impl JetStreamError {
@@ -74,6 +97,7 @@ impl JetStreamError {
             Self::Refusal { code: Self::NO_PEERS, .. } => unreachable(self),
             // 503: JetStream is starting, or has no leader.
             Self::Refusal { status, .. } if status < 500 => refused(self),
+            Self::Denied(_) => refused(self),
             _ => unreachable(self),
         }
     }
@@ -82,7 +106,7 @@ impl JetStreamError {
     pub fn of_message(self) -> SequencerError {
         match self {
             Self::NoLeader { .. } => unreachable(self),
-            Self::Refusal { status: 400, .. } => refused(self),
+            Self::Denied(_) | Self::Refusal { status: 400, .. } => refused(self),
             _ => unknown_outcome(self),
         }
     }
@@ -96,7 +120,8 @@ impl NatsConnection {
                 "cannot send a log to another machine without encryption: write `tls://` instead of `nats://`",
             ));
         }
-        let (sender, loss) = watch::channel(false);
+        let (loss_sender, loss) = watch::channel(false);
+        let (denial_sender, denial) = watch::channel(String::new());
         let mut options = ConnectOptions::new()
             .name("windlass")
             .connection_timeout(CONNECT_TIMEOUT)
@@ -106,8 +131,12 @@ impl NatsConnection {
             .ignore_discovered_servers()
             .require_tls(address.is_encrypted())
             .event_callback(move |event| {
-                if matches!(event, Event::Disconnected | Event::Closed) {
-                    sender.send_replace(true);
+                match event {
+                    Event::Disconnected | Event::Closed => drop(loss_sender.send_replace(true)),
+                    Event::ServerError(ServerError::Other(text)) if is_denial(&text) => {
+                        denial_sender.send_replace(text);
+                    }
+                    _ => {}
                 }
                 std::future::ready(())
             });
@@ -143,6 +172,7 @@ impl NatsConnection {
             has_seen_log: false,
             subscription: None,
             loss,
+            denial,
             is_silent: AtomicBool::new(false),
         })
     }
@@ -152,21 +182,23 @@ impl NatsConnection {
         !*self.loss.borrow() && !self.is_silent.load(Ordering::Relaxed)
     }
 
-    /// Runs work until it ends, the connection breaks or the time is over.
+    /// Runs work until it ends, the connection breaks, the server denies it or the time is over.
     pub async fn run_while_open<T>(
         &self,
         patience: Duration,
         work: impl Future<Output = T>,
-    ) -> Result<T, FailureSource> {
-        let mut loss = self.loss.clone();
+    ) -> Result<T, CallInterruption> {
+        let (mut loss, mut denial) = (self.loss.clone(), self.denial.clone());
+        denial.mark_unchanged();
         tokio::select! {
             biased;
             outcome = work => Ok(outcome),
             // An end of the channel is an end of the connection.
-            _ = loss.wait_for(|is_lost| *is_lost) => Err("the connection is broken".into()),
+            _ = loss.wait_for(|is_lost| *is_lost) => Err(CallInterruption::Broken),
+            Ok(()) = denial.changed() => Err(CallInterruption::Denied(denial.borrow().clone())),
             () = tokio::time::sleep(patience) => {
                 self.is_silent.store(true, Ordering::Relaxed);
-                Err(format!("nothing came in {patience:?}").into())
+                Err(CallInterruption::Silent(patience))
             }
         }
     }
@@ -180,7 +212,11 @@ impl NatsConnection {
     ) -> Result<Message, JetStreamError> {
         let request = self.client.request_with_headers(subject.to_owned(), headers, payload.into());
         let no_answer = |source| JetStreamError::NoAnswer { source };
-        let answer = self.run_while_open(REQUEST_TIMEOUT, request).await.map_err(no_answer)?;
+        let answer =
+            self.run_while_open(REQUEST_TIMEOUT, request).await.map_err(|interruption| match interruption {
+                CallInterruption::Denied(answer) => JetStreamError::Denied(answer),
+                interruption => no_answer(interruption.into()),
+            })?;
         answer.map_err(|error| match error.kind() {
             RequestErrorKind::NoResponders => self.describe_no_responders(subject),
             RequestErrorKind::MaxPayloadExceeded | RequestErrorKind::InvalidSubject => {
@@ -227,6 +263,11 @@ impl NatsConnection {
         let payload = request.map(Value::to_string).unwrap_or_default();
         self.ask_stream(&format!("$JS.API.{call}.{stream}"), HeaderMap::new(), payload.into_bytes()).await
     }
+}
+
+/// Returns whether an error of the server says that the user lacks a right.
+fn is_denial(text: &str) -> bool {
+    text.to_lowercase().starts_with("permissions violation")
 }
 
 /// Adds credentials: a file with a JWT, `user:password`, or the seed of an NKey.

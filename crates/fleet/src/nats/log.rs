@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use windlass_engine::Digest;
 use windlass_store::{SequencedMessage, SequencerError};
 
-use super::connection::{JetStreamError, NatsConnection, REQUEST_TIMEOUT};
+use super::connection::{CallInterruption, JetStreamError, NatsConnection, REQUEST_TIMEOUT};
 use super::names::ProjectSubjects;
 use crate::failure::{FailureSource, refused, unknown_outcome, unreachable};
 
@@ -72,14 +72,17 @@ impl NatsConnection {
         };
         for (number, part) in (1..).zip(first) {
             let send = self.client.publish_with_headers(subject.clone(), head(number), part.to_vec().into());
-            let sent = self.run_while_open(REQUEST_TIMEOUT, send).await.map_err(unreachable)?;
+            let sent = self.run_while_open(REQUEST_TIMEOUT, send).await.map_err(CallInterruption::of_request)?;
             sent.map_err(unreachable)?;
         }
         let mut headers = head(parts.len());
         headers.insert(header::NATS_BATCH_COMMIT, header::NATS_BATCH_COMMIT_FINAL);
         match self.ask_stream(&subject, headers, last.to_vec()).await {
             Ok(answer) => read_acknowledgement(&answer),
-            Err(error @ JetStreamError::Refusal { code: JetStreamError::BATCHES_DISABLED, .. }) => Err(refused(error)),
+            Err(
+                error @ (JetStreamError::Denied(_)
+                | JetStreamError::Refusal { code: JetStreamError::BATCHES_DISABLED, .. }),
+            ) => Err(refused(error)),
             Err(error @ JetStreamError::NoLeader { .. }) => Err(unreachable(error)),
             // A new leader does not know the parts that came before.
             Err(error) => Err(unknown_outcome(error)),
@@ -118,7 +121,7 @@ impl NatsConnection {
     /// Gets stored messages in one request.
     pub async fn get_stored(&self, stream: &str, request: &Value) -> Result<Vec<Message>, SequencerError> {
         let get = self.get_stored_batch(stream, request);
-        self.run_while_open(REQUEST_TIMEOUT, get).await.map_err(unreachable)?
+        self.run_while_open(REQUEST_TIMEOUT, get).await.map_err(CallInterruption::of_request)?
     }
 
     async fn get_stored_batch(&self, stream: &str, request: &Value) -> Result<Vec<Message>, SequencerError> {

@@ -13,7 +13,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::json;
 use windlass_store::{SequencedMessage, SequencerError};
 
-use super::connection::{JetStreamError, NatsConnection};
+use super::connection::{CallInterruption, JetStreamError, NatsConnection};
 use super::log::StoredPart;
 use super::names::ProjectSubjects;
 use crate::failure::unreachable;
@@ -78,7 +78,7 @@ impl NatsConnection {
     ) -> Result<Option<Vec<SequencedMessage>>, SequencerError> {
         let Some(mut subscription) = self.subscription.take() else { return Ok(None) };
         let wait = subscription.receive_after(after, patience);
-        let received = self.run_while_open(patience + MAX_SILENCE, wait).await.map_err(unreachable)?;
+        let received = self.run_while_open(patience + MAX_SILENCE, wait).await.map_err(CallInterruption::of_request)?;
         if received.is_some() {
             self.subscription = Some(subscription);
         }

@@ -91,6 +91,30 @@ fn member_of_nats_needs_only_described_permissions() {
 }
 
 #[test]
+fn missing_right_of_nats_is_named() {
+    let rights = describe_permissions(&"nats://localhost/pump".parse().unwrap());
+    let without = |right: &str| rights.lines().filter(|line| !line.contains(right)).collect::<Vec<_>>().join("\n");
+    let configuration = format!(
+        "authorization {{ users: [\n{{ user: admin, password: a }}\n{{ user: reader, password: r, {} }}\n\
+         {{ user: writer, password: w, {} }}\n] }}\n",
+        without("windlass.pump.log"),
+        without("DIRECT.GET"),
+    );
+    let server = NatsServer::start_with(&configuration).expect("`scripts/clients` installs nats-server");
+    let address = server.log_address("pump");
+    try_create(&address, Some("admin:a"), None).unwrap();
+    call_with(&address, Some("reader:r"), None, |service| {
+        assert_refused(service.publish(b"one"), "Permissions Violation for Publish to \"windlass.pump.log\"");
+        assert_refused(service.publish(&vec![b'x'; 2_000_000]), "Permissions Violation");
+        assert_eq!(service.read_after(0, 1).unwrap().len(), 0);
+    });
+    call_with(&address, Some("writer:w"), None, |service| {
+        assert_refused(service.read_after(0, 1), "Permissions Violation for Publish to \"$JS.API.DIRECT.GET");
+        assert_eq!(service.publish(b"one").unwrap(), 1);
+    });
+}
+
+#[test]
 fn member_of_postgres_needs_only_described_permissions() {
     let server = start_postgres();
     let address = server.log_address("pump");

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio_postgres::{Client, Config, NoTls};
 use windlass_store::{SequencedMessage, SequencerError};
 use windlass_testkit::nats_cluster::find_free_ports;
@@ -114,6 +114,7 @@ fn server_of_nats_that_stops_in_the_middle_has_unknown_outcome() {
     service.publish(b"one").unwrap();
     let id = Pid::from_raw(i32::try_from(server.process_id()).unwrap()).unwrap();
     kill_process(id, Signal::STOP).unwrap();
+    waitid(WaitId::Pid(id), WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT).unwrap();
     let began = Instant::now();
     let error = service.publish(b"two").unwrap_err();
     assert!(matches!(error, SequencerError::OutcomeUnknown { .. }), "{error:?}");

@@ -11,8 +11,8 @@ use windlass_engine::Digest;
 
 use super::SqliteStore;
 use super::scopes::CopyCursor;
-use crate::sequencer::{SequencedMessage, Sequencer, SequencerError};
 use crate::StoreError;
+use crate::sequencer::{SequencedMessage, Sequencer, SequencerError};
 
 /// How often a subscriber reads the log itself.
 const READ_INTERVAL: Duration = Duration::from_secs(1);

@@ -140,18 +140,17 @@ impl SqliteStore {
     /// Publishes a commit, and folds the log up to it.
     pub(super) fn publish_commit(&self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
         let (is_repeated, was_sent) = (Cell::new(false), Cell::new(false));
-        let outcome =
-            self.wait_out_outage(|| {
-                let is_repeated = is_repeated.replace(true);
-                if is_repeated {
-                    self.catch_up()?;
-                }
-                match self.try_publish(commit, &was_sent)? {
-                    // An earlier attempt of this call has reached the log.
-                    AppendOutcome::AlreadyApplied(positions) if is_repeated => Ok(AppendOutcome::Durable(positions)),
-                    outcome => Ok(outcome),
-                }
-            });
+        let outcome = self.wait_out_outage(|| {
+            let is_repeated = is_repeated.replace(true);
+            if is_repeated {
+                self.catch_up()?;
+            }
+            match self.try_publish(commit, &was_sent)? {
+                // An earlier attempt of this call has reached the log.
+                AppendOutcome::AlreadyApplied(positions) if is_repeated => Ok(AppendOutcome::Durable(positions)),
+                outcome => Ok(outcome),
+            }
+        });
         match outcome {
             // The last attempt has not reached the log, but an earlier one may have.
             Err(StoreError::Unreachable(
