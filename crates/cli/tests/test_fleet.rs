@@ -13,7 +13,7 @@ use windlass_testkit::nats_server::NatsServer;
 use windlass_testkit::postgres_server::PostgresServer;
 use windlass_testkit::{FaultyProxy, SeededRandom};
 
-use crate::support::TestWorld;
+use crate::support::{CommandOutput, TestWorld};
 use crate::test_workers::assert_merged_once;
 
 /// The servers of a fleet's log.
@@ -375,6 +375,31 @@ fn await_session(machine: &TestWorld) -> Value {
             return machine.json_lines(&["session", "list"]).remove(0);
         }
     }
+}
+
+/// Runs a command on a machine whose clock is ahead.
+fn run_with_clock_ahead(machine: &TestWorld, seconds: u32, words: &[&str]) -> CommandOutput {
+    let library = "/usr/$LIB/faketime/libfaketime.so.1";
+    let mut command = machine.command(words);
+    command.env("LD_PRELOAD", library).env("FAKETIME", format!("+{seconds}s")).env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    machine.run_command(command.stdin(Stdio::null()))
+}
+
+#[test]
+fn machine_with_wrong_clock_takes_no_work_of_living_machine() {
+    let config = "worktrees: false\nagent: command:sleep 600\nlimits: {lease: 20s}\n";
+    let fleet = TestFleet::new(config, 2);
+    let (mill, barn) = (&fleet.machines[0], &fleet.machines[1]);
+    let mut run = mill.command(&["run", "Wait"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let session = await_session(barn);
+    let ran = run_with_clock_ahead(barn, 50, &["run", "--workers", "1"]);
+    assert!(ran.code == 0 && ran.stderr.contains("s ahead of the clock of NATS"), "{ran}");
+    assert_eq!(barn.json_lines(&["session", "list"])[0]["state"], "running", "50 s are more than the lease");
+    let refused = run_with_clock_ahead(barn, 90, &["run", "--workers", "1"]);
+    assert!(refused.code != 0 && refused.stderr.contains("set the clock"), "{refused}");
+    barn.run_ok(&["session", "cancel", session["session"].as_str().unwrap()]);
+    run.wait().unwrap();
+    fleet.assert_copies_are_equal();
 }
 
 /// A machine that is gone keeps no task: another one takes it over, from the commits that were pushed.

@@ -5,7 +5,6 @@
 //! - The consumer lives in the memory of one server, as long as the connection. If it is silent or loses a message, the caller reads
 //!   the stream and subscribes again.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use async_nats::{Message, Subscriber};
@@ -28,15 +27,20 @@ const SENT_COUNT_HEADER: &str = "Nats-Last-Consumer";
 /// A consumer, and the messages that have come from it.
 pub struct LogSubscription {
     inbox: Subscriber,
-    /// Messages that nobody has asked for yet.
-    messages: VecDeque<SequencedMessage>,
+    arrived: ArrivedMessages,
     /// The place from which on all messages have come, or will come.
     covered_after: u64,
+    heard_at: Instant,
+}
+
+/// Messages that have come, and that nobody has asked for yet.
+#[derive(Default)]
+struct ArrivedMessages {
+    messages: Vec<SequencedMessage>,
     /// The parts of a long message whose end has not come.
     parts: Vec<u8>,
-    /// How many stored messages have come.
-    received_count: u64,
-    heard_at: Instant,
+    /// How many stored messages the consumer has sent.
+    count: u64,
 }
 
 impl NatsConnection {
@@ -88,14 +92,7 @@ impl NatsConnection {
 
 impl LogSubscription {
     fn new(inbox: Subscriber, sequence: u64) -> Self {
-        Self {
-            inbox,
-            messages: VecDeque::new(),
-            covered_after: sequence,
-            parts: Vec::new(),
-            received_count: 0,
-            heard_at: Instant::now(),
-        }
+        Self { inbox, arrived: ArrivedMessages::default(), covered_after: sequence, heard_at: Instant::now() }
     }
 
     async fn receive_after(&mut self, after: u64, patience: Duration) -> Option<Vec<SequencedMessage>> {
@@ -105,16 +102,14 @@ impl LogSubscription {
         }
         self.covered_after = after;
         loop {
-            while let Some(arrived) = self.inbox.next().now_or_never() {
-                self.take_arrived(&arrived?)?;
+            while let Some(delivery) = self.inbox.next().now_or_never() {
+                self.take_delivery(&delivery?)?;
             }
-            while self.messages.front().is_some_and(|message| message.sequence <= after) {
-                self.messages.pop_front();
-            }
+            let messages = self.arrived.take_after(after);
             let left = until.saturating_duration_since(Instant::now());
-            if let Some(last) = self.messages.back() {
+            if let Some(last) = messages.last() {
                 self.covered_after = last.sequence;
-                return Some(self.messages.drain(..).collect());
+                return Some(messages);
             }
             let silence_left = MAX_SILENCE.saturating_sub(self.heard_at.elapsed());
             if silence_left.is_zero() {
@@ -123,31 +118,43 @@ impl LogSubscription {
             if left.is_zero() {
                 return Some(Vec::new());
             }
-            if let Ok(arrived) = tokio::time::timeout(left.min(silence_left), self.inbox.next()).await {
-                self.take_arrived(&arrived?)?;
+            if let Ok(delivery) = tokio::time::timeout(left.min(silence_left), self.inbox.next()).await {
+                self.take_delivery(&delivery?)?;
             }
         }
     }
 
-    /// Takes what the server has sent: a message, a part of one, or a heartbeat. None if something before it is missing.
-    fn take_arrived(&mut self, arrived: &Message) -> Option<()> {
+    fn take_delivery(&mut self, delivery: &Message) -> Option<()> {
         self.heard_at = Instant::now();
-        let headers = arrived.headers.as_ref();
-        if arrived.status.is_some() {
+        self.arrived.take_delivery(delivery)
+    }
+}
+
+impl ArrivedMessages {
+    /// Takes what the server has sent: a message, a part of one, or a heartbeat. None if something before it is missing.
+    fn take_delivery(&mut self, delivery: &Message) -> Option<()> {
+        let headers = delivery.headers.as_ref();
+        if delivery.status.is_some() {
             let sent_count: u64 = headers?.get(SENT_COUNT_HEADER)?.as_str().parse().ok()?;
-            return (sent_count == self.received_count).then_some(());
+            return (sent_count == self.count).then_some(());
         }
-        let place = PlaceOfDelivery::parse(arrived.reply.as_ref()?)?;
-        self.received_count += 1;
-        if place.number != self.received_count {
+        let place = PlaceOfDelivery::parse(delivery.reply.as_ref()?)?;
+        self.count += 1;
+        if place.number != self.count {
             return None;
         }
-        self.parts.extend_from_slice(&arrived.payload);
+        self.parts.extend_from_slice(&delivery.payload);
         if StoredPart::is_last_of_message(headers) {
             let body = std::mem::take(&mut self.parts);
-            self.messages.push_back(SequencedMessage { sequence: place.sequence, body });
+            self.messages.push(SequencedMessage { sequence: place.sequence, body });
         }
         Some(())
+    }
+
+    /// Takes the messages after a place. The others are known to the caller.
+    fn take_after(&mut self, after: u64) -> Vec<SequencedMessage> {
+        let messages = std::mem::take(&mut self.messages);
+        messages.into_iter().filter(|message| message.sequence > after).collect()
     }
 }
 
@@ -176,7 +183,50 @@ impl PlaceOfDelivery {
 
 #[cfg(test)]
 mod tests {
+    use async_nats::{HeaderMap, StatusCode};
+
     use super::*;
+
+    fn delivery(sequence: u64, number: u64, part: &str) -> Message {
+        let mut headers = HeaderMap::new();
+        headers.insert("Windlass-Part", part);
+        Message {
+            subject: "windlass.pump.log".into(),
+            reply: Some(format!("$JS.ACK.WL_pump_LOG.x.1.{sequence}.{number}.1768644000000000000.0").into()),
+            payload: format!("{sequence} ").into(),
+            headers: Some(headers),
+            status: None,
+            description: None,
+            length: 0,
+        }
+    }
+
+    fn heartbeat(sent_count: u64) -> Message {
+        let mut headers = HeaderMap::new();
+        headers.insert(SENT_COUNT_HEADER, sent_count.to_string());
+        Message { status: Some(StatusCode::IDLE_HEARTBEAT), headers: Some(headers), ..delivery(0, 0, "") }
+    }
+
+    #[test]
+    fn long_message_arrives_with_its_last_part() {
+        let mut arrived = ArrivedMessages::default();
+        arrived.take_delivery(&delivery(5, 1, "1/2")).unwrap();
+        arrived.take_delivery(&heartbeat(1)).unwrap();
+        assert_eq!(arrived.take_after(4), []);
+        arrived.take_delivery(&delivery(6, 2, "2/2")).unwrap();
+        arrived.take_delivery(&delivery(9, 3, "1/1")).unwrap();
+        let whole = |sequence: u64, body: &str| SequencedMessage { sequence, body: body.as_bytes().to_vec() };
+        assert_eq!(arrived.take_after(4), [whole(6, "5 6 "), whole(9, "9 ")]);
+    }
+
+    #[test]
+    fn subscription_ends_when_a_delivery_is_missing() {
+        let mut arrived = ArrivedMessages::default();
+        arrived.take_delivery(&delivery(5, 1, "1/1")).unwrap();
+        assert_eq!(arrived.take_delivery(&delivery(7, 3, "1/1")), None);
+        let mut arrived = ArrivedMessages::default();
+        assert_eq!(arrived.take_delivery(&heartbeat(1)), None);
+    }
 
     #[test]
     fn place_of_delivery_is_read_with_and_without_domain() {
