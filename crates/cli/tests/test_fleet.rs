@@ -387,9 +387,10 @@ fn run_with_clock_ahead(machine: &TestWorld, seconds: u32, words: &[&str]) -> Co
 
 #[test]
 fn machine_with_wrong_clock_takes_no_work_of_living_machine() {
-    let config = "worktrees: false\nagent: command:sleep 600\nlimits: {lease: 20s}\n";
+    let config = "worktrees: false\nagent: command:test ! -e $HOME/busy || sleep 600\nlimits: {lease: 20s}\n";
     let fleet = TestFleet::new(config, 2);
     let (mill, barn) = (&fleet.machines[0], &fleet.machines[1]);
+    mill.write("../home/busy", "");
     let mut run = mill.command(&["run", "Wait"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let session = await_session(barn);
     let ran = run_with_clock_ahead(barn, 50, &["run", "--workers", "1"]);
