@@ -239,7 +239,9 @@ pub fn fleet_store_hint(error: &StoreError) -> Option<&'static str> {
             "`windlass fleet repair` publishes again what the service has lost; if that cannot help, `windlass fleet leave` keeps \
              this log, and `windlass fleet join URL --discard` takes the other one"
         }
-        StoreError::TooOld(_) => "update Windlass on this machine; nothing was changed",
+        StoreError::TooOld(_) | StoreError::UnknownEvent { .. } => {
+            "update Windlass on this machine; nothing was changed"
+        }
         _ => return None,
     })
 }

@@ -76,6 +76,8 @@ pub enum StoreError {
     Forked { path: PathBuf, after: Seq },
     #[error(transparent)]
     TooOld(MessageError),
+    #[error("a message of the fleet's log has an event that this version of Windlass does not know")]
+    UnknownEvent { source: DecodeError },
     #[error("cannot tell whether the commit is durable: the disk reported an error")]
     OutcomeUnknown { source: Option<Box<dyn std::error::Error + Send + Sync>> },
     #[error("cannot use the store {}", path.display())]

@@ -101,18 +101,25 @@ fn copy_whose_chain_differs_from_log_stops() {
 }
 
 #[test]
-fn message_of_newer_format_stops_copy_before_it() {
-    let (place, other_place) = (TempStore::new(), TempStore::new());
-    let mut log = MemorySequencer::default();
-    let mut other = join_log(&other_place, &log);
+fn message_of_newer_program_stops_copy_before_it() {
+    let (other_place, other_log) = (TempStore::new(), MemorySequencer::default());
+    let mut other = join_log(&other_place, &other_log);
     commit_command(&mut other, &create_task("one"));
-    Sequencer::publish(&mut log, br#"{"v":2}"#).unwrap();
-    let mut store = place.create();
-    store.join_log().unwrap();
-    store.attach_log(Box::new(log), "mill".to_owned());
-    let refused = store.catch_up().unwrap_err();
-    assert!(matches!(refused, StoreError::TooOld(_)), "{refused}");
-    assert_eq!((store.head().unwrap(), store.replica_cursor().unwrap()), (Seq(2), Some(1)));
+    commit_command(&mut other, &create_task("two"));
+    let bodies = other_log.list_bodies();
+    let unknown_event =
+        str::from_utf8(&bodies[1]).unwrap().replacen(r#""type":"task_created""#, r#""type":"task_painted""#, 1);
+    for body in [r#"{"v":2}"#, &unknown_event] {
+        let (place, mut log) = (TempStore::new(), MemorySequencer::default());
+        Sequencer::publish(&mut log, &bodies[0]).unwrap();
+        Sequencer::publish(&mut log, body.as_bytes()).unwrap();
+        let mut store = place.create();
+        store.join_log().unwrap();
+        store.attach_log(Box::new(log), "mill".to_owned());
+        let refused = store.catch_up().unwrap_err();
+        assert!(matches!(refused, StoreError::TooOld(_) | StoreError::UnknownEvent { .. }), "{refused}");
+        assert_eq!((store.head().unwrap(), store.replica_cursor().unwrap()), (Seq(2), Some(1)));
+    }
 }
 
 #[test]

@@ -317,7 +317,10 @@ impl SqliteStore {
             let MessageJudgement::Accepted(message) = judged else { continue };
             let first = transaction.head().next();
             for bytes in &message.events {
-                fold_event(self, &mut transaction, &mut draft, bytes, message.nonce).map_err(|error| (index, error))?;
+                fold_event(self, &mut transaction, &mut draft, bytes, message.nonce).map_err(|error| match error {
+                    StoreError::Undecodable { source, .. } => (index, StoreError::UnknownEvent { source }),
+                    error => (index, error),
+                })?;
             }
             let version = |index: Option<u32>| index.map(|index| first.0 + u64::from(index));
             let scope = |name| scopes::resolve_moved_scope(name, first);
