@@ -21,19 +21,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("runner", &["agents", "bridge", "engine", "expr", "hooks", "process", "store", "tools", "vcs"]),
     ("mcp", &["tools"]),
     ("text", &[]),
-    ("config", &["agents", "bridge", "engine", "expr", "hooks", "process", "text", "vcs"]),
+    ("sandbox", &["process"]),
+    ("config", &["agents", "bridge", "engine", "expr", "hooks", "process", "sandbox", "text", "vcs"]),
     (
         "app",
         &[
-            "agents", "bridge", "config", "engine", "expr", "fleet", "hooks", "process", "runner", "store", "text",
-            "tools", "vcs",
+            "agents", "bridge", "config", "engine", "expr", "fleet", "hooks", "process", "runner", "sandbox", "store",
+            "text", "tools", "vcs",
         ],
     ),
     (
         "cli",
         &[
-            "agents", "app", "bridge", "config", "engine", "expr", "hooks", "mcp", "process", "runner", "store",
-            "text", "tools", "top", "vcs", "web",
+            "agents", "app", "bridge", "config", "engine", "expr", "hooks", "mcp", "process", "runner", "sandbox",
+            "store", "text", "tools", "top", "vcs", "web",
         ],
     ),
     ("top", &["app", "config", "engine", "hooks", "process", "runner", "store", "text"]),
