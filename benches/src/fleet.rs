@@ -48,7 +48,7 @@ fn connect_log(server: &NatsServer, project: &str) -> BenchResult<Box<dyn FleetS
     Ok(service)
 }
 
-/// Compares a publication with the same one by the library for NATS alone, which names no digest of the message.
+/// Compares a publication with the same message, sent by the library for NATS alone.
 fn measure_publishing(scale: BenchScale, server: &NatsServer, report: &mut BenchReport) -> BenchResult<()> {
     let mut service = connect_log(server, "publish")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -61,8 +61,11 @@ fn measure_publishing(scale: BenchScale, server: &NatsServer, report: &mut Bench
         service.publish(&body)?;
         ours.push(began.elapsed());
         body[0] = b'b';
+        // The server looks for the name of the message, as for ours.
         let began = Instant::now();
-        let answer = runtime.block_on(bare.request("windlass.publish.log", body.into()))?;
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert(async_nats::header::NATS_MESSAGE_ID, format!("{turn:064}"));
+        let answer = runtime.block_on(bare.request_with_headers("windlass.publish.log", headers, body.into()))?;
         floor.push(began.elapsed());
         if serde_json::from_slice::<serde_json::Value>(&answer.payload)?["seq"].is_null() {
             return Err("the server does not take the message of the bare client".into());

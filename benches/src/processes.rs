@@ -46,15 +46,13 @@ impl LaunchBench {
 
     /// Returns a script as a hook runs it, with a payload of about 500 bytes.
     fn hook_spec(&self, script: &str) -> ProgramSpec {
+        let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
         ProgramSpec {
-            invocation: ProgramInvocation::Shell(script.into()),
-            directory: self.directory.path().to_owned(),
-            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             stdin: format!("{{\"event\": \"stop\", \"agentOutput\": \"{}\"}}", "x".repeat(460)).into_bytes(),
             timeout: Some(Duration::from_secs(30)),
-            idle_timeout: None,
             grace: Duration::from_secs(2),
             capture: CaptureLimits { head: CAPTURE_BYTES, tail: CAPTURE_BYTES, spill: None },
+            ..ProgramSpec::new(ProgramInvocation::Shell(script.into()), self.directory.path(), environment)
         }
     }
 

@@ -52,19 +52,17 @@ impl<'a> HookInput<'a> {
         timeout: Duration,
         files: &HookInputFiles,
     ) -> ProgramSpec {
+        let environment = overlay_environment(self.environment, self.environment_variables(files));
         ProgramSpec {
-            invocation,
-            directory: self.directory.to_owned(),
-            environment: overlay_environment(self.environment, self.environment_variables(files)),
             stdin: self.build_payload().to_string().into_bytes(),
             timeout: Some(timeout),
-            idle_timeout: None,
             grace: TERMINATION_GRACE,
             capture: CaptureLimits {
                 head: MAX_CAPTURED_BYTES / 2,
                 tail: MAX_CAPTURED_BYTES / 2,
                 spill: Some(SpillTarget { path: files.place().to_owned(), cap: MAX_SPILLED_BYTES }),
             },
+            ..ProgramSpec::new(invocation, self.directory, environment)
         }
     }
 

@@ -34,7 +34,7 @@ pub(crate) struct ResolvedProgram {
 
 impl ResolvedProgram {
     pub fn resolve_spec(spec: &ProgramSpec, tag: &str) -> Result<Self, ProgramStartError> {
-        let (path, arguments) = match &spec.invocation {
+        let (mut path, mut arguments) = match &spec.invocation {
             ProgramInvocation::Shell(script) => match resolve_without_shell(spec, script) {
                 Some(found) => found,
                 None => (PathBuf::from("/bin/sh"), vec!["sh".into(), "-c".into(), script.clone()]),
@@ -43,6 +43,16 @@ impl ResolvedProgram {
                 (look_up_program(&spec.directory, &spec.environment, arguments.first())?, arguments.clone())
             }
         };
+        if !spec.wrapper.is_empty() {
+            // The invoked program is looked up, too, so that its absence is reported before anything starts.
+            let program = std::mem::replace(
+                &mut path,
+                look_up_program(&spec.directory, &spec.environment, spec.wrapper.first())?,
+            );
+            let invoked =
+                std::iter::once(program.into_os_string()).chain(arguments.drain(..).skip(1)).collect::<Vec<_>>();
+            arguments = spec.wrapper.iter().cloned().chain(invoked).collect();
+        }
         let bad = |source| ProgramStartError::from_io_error(&path, source);
         let directory = std::path::absolute(&spec.directory).map_err(bad)?;
         let mut environment = Vec::with_capacity(spec.environment.len() + 1);

@@ -22,6 +22,9 @@ pub enum ProgramInvocation {
 #[derive(Debug, Clone)]
 pub struct ProgramSpec {
     pub invocation: ProgramInvocation,
+    /// A program with its arguments, such as a sandbox, which becomes the invoked program. The path and the arguments of the invoked
+    /// program follow its own. Empty for none.
+    pub wrapper: Vec<OsString>,
     pub directory: PathBuf,
     /// The whole environment of the child. Only `WINDLASS_TAG` is added, and a `PWD` in it is corrected.
     pub environment: Environment,
@@ -40,6 +43,7 @@ impl ProgramSpec {
     pub fn new(invocation: ProgramInvocation, directory: impl Into<PathBuf>, environment: Environment) -> Self {
         Self {
             invocation,
+            wrapper: Vec::new(),
             directory: directory.into(),
             environment,
             stdin: Vec::new(),

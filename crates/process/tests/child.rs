@@ -1,5 +1,9 @@
 //! The environment of a child: terminal, signals, descriptors, variables.
 
+use std::ffi::OsString;
+
+use windlass_process::{ProgramSpec, ProgramStartError};
+
 use crate::common::{SEARCH_PATH, check_launch_modes};
 
 #[test]
@@ -55,5 +59,19 @@ fn child_environment_has_only_given_variables_and_owner_tag() {
         ];
         let text = fixture.run_spec(&spec).stdout.to_text_lossy();
         assert_eq!(text, format!("PATH={SEARCH_PATH}\nA=b=c\nd\nWINDLASS_TAG={}.1\n", fixture.owner_lock.name()));
+    });
+}
+
+#[test]
+fn wrapper_gets_path_and_arguments_of_program() {
+    check_launch_modes(|fixture| {
+        let wrapper: Vec<OsString> = ["env", "WRAPPED=yes"].map(OsString::from).to_vec();
+        let direct = fixture.argv_program(&["sh", "-c", "echo $0 $1 $WRAPPED", "zero", "a b"]);
+        let run = |spec| fixture.run_spec(&ProgramSpec { wrapper: wrapper.clone(), ..spec }).stdout.to_text_lossy();
+        assert_eq!(run(direct), "zero a b yes\n");
+        assert_eq!(run(fixture.shell_program("echo $WRAPPED; echo $#")), "yes\n0\n");
+        assert_eq!(run(fixture.shell_program("printenv WRAPPED")), "yes\n", "a program that needs no shell");
+        let missing = ProgramSpec { wrapper: wrapper.clone(), ..fixture.argv_program(&["no-such-program"]) };
+        assert!(matches!(fixture.try_run_spec(&missing), Err(ProgramStartError::NotFound { .. })));
     });
 }

@@ -68,14 +68,10 @@ fn suspend_without_descriptors(directory: &Path) -> ExitCode {
 
 fn program_spec(directory: &Path, script: &str) -> ProgramSpec {
     ProgramSpec {
-        invocation: ProgramInvocation::Shell(script.into()),
-        directory: directory.into(),
-        environment: std::env::vars_os().collect(),
-        stdin: Vec::new(),
         timeout: Some(Duration::from_secs(30)),
-        idle_timeout: None,
         grace: Duration::from_secs(20),
         capture: CaptureLimits { head: 1024, tail: 1024, spill: None },
+        ..ProgramSpec::new(ProgramInvocation::Shell(script.into()), directory, std::env::vars_os().collect())
     }
 }
 

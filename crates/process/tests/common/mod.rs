@@ -98,14 +98,10 @@ pub fn check_launch_modes(test: impl Fn(&ProcessFixture)) {
 
 pub fn program_spec(directory: &Path, invocation: ProgramInvocation) -> ProgramSpec {
     ProgramSpec {
-        invocation,
-        directory: directory.to_owned(),
-        environment: vec![("PATH".into(), SEARCH_PATH.into())],
-        stdin: Vec::new(),
         timeout: Some(Duration::from_secs(30)),
-        idle_timeout: None,
         grace: Duration::from_secs(20),
         capture: CaptureLimits { head: 64 * 1024, tail: 64 * 1024, spill: None },
+        ..ProgramSpec::new(invocation, directory, vec![("PATH".into(), SEARCH_PATH.into())])
     }
 }
 
