@@ -378,7 +378,9 @@ fn start_process(world: &SharedSimulation, machine: usize, process: usize) -> Sq
     let link = SimulatedLink { world: Arc::downgrade(world), machine, process, is_subscribed: false };
     store.attach_log(Box::new(link), format!("machine-{machine}"));
     if process == 0 {
-        store.subscribe_to_log();
+        // Whether the log is read again does not depend on a clock.
+        let reads_always = lock(world).random.is_one_in(4);
+        store.subscribe_with_interval(if reads_always { Duration::ZERO } else { Duration::MAX });
     }
     let world = Arc::downgrade(world);
     store.set_outage_policy(move |_| {

@@ -9,6 +9,7 @@ use windlass_process::RunControl;
 use windlass_store::{SequencerError, SqliteStore, StoreError};
 
 use super::FleetMembership;
+use super::fleet_report::describe_with_causes;
 use super::heartbeats::service_failure;
 use crate::context::OpenedProject;
 use crate::project::Project;
@@ -69,7 +70,7 @@ pub fn refresh_copy(opened: &OpenedProject) -> Result<(), Failure> {
         StoreError::Unreachable(SequencerError::Unreachable { .. }) => {
             "the log of the fleet cannot be reached".to_owned()
         }
-        error => Failure::from_error(FailureCode::Fleet, error).message,
+        error => describe_with_causes(error),
     };
     opened.front_end.show_notice(Notice::Warning(&format!("{why}: this is the copy of this machine, {as_of}")));
     Ok(())

@@ -66,6 +66,12 @@ pub fn config_digest(config: &Config) -> String {
     Digest::of_bytes(config.text().to_string().as_bytes()).to_string()[..12].to_owned()
 }
 
+/// Returns the text of an error with its causes.
+pub fn describe_with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 /// Asks the service and the copy, and folds what is new.
 pub fn build_fleet_report(opened: &OpenedProject) -> Result<FleetReport, Failure> {
     let Some((membership, mut service)) = connect_project(&opened.project)? else { return Err(no_fleet_failure()) };
@@ -77,20 +83,27 @@ pub fn build_fleet_report(opened: &OpenedProject) -> Result<FleetReport, Failure
         Ok(_) => match service.list_heartbeats() {
             Ok(list) => list.heartbeats,
             Err(error) => {
-                let text = format!("the heartbeats of the machines cannot be read: {error}");
+                let text = format!("the heartbeats of the machines cannot be read: {}", describe_with_causes(&error));
                 findings.push(FleetFinding { text, is_problem: true });
                 Vec::new()
             }
         },
         Err(error) => {
-            let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            outage = Some(format!("{error}{cause}"));
+            outage = Some(describe_with_causes(error));
             Vec::new()
         }
     };
     if let (Err(error), None) = (&caught_up, &outage) {
         let hint = hints::fleet_store_hint(error).map(|hint| format!("; {hint}")).unwrap_or_default();
-        findings.push(FleetFinding { text: format!("{error}{hint}"), is_problem: true });
+        findings.push(FleetFinding { text: format!("{}{hint}", describe_with_causes(error)), is_problem: true });
+    }
+    if let (Ok(_), None) = (&caught_up, &outage)
+        && let Err(error) =
+            service.subscribe_after(opened.store.replica_cursor().map_err(hints::store_failure)?.unwrap_or(0))
+    {
+        let text =
+            format!("the service sends no new messages, so commits take longer: {}", describe_with_causes(&error));
+        findings.push(FleetFinding { text, is_problem: true });
     }
     let report = found.ok();
     if let Some(report) = &report {

@@ -12,6 +12,7 @@ use windlass_process::wake_owner;
 use windlass_store::{EventFilter, Lifetime, SqliteStore, Store, StoreError};
 
 use super::connection::call_patiently;
+use super::fleet_report::describe_with_causes;
 use super::publication::publish_new_events;
 use super::{FleetMembership, connect_project};
 use crate::context::OpenedProject;
@@ -152,12 +153,12 @@ impl FollowWork {
 
     /// Sends what is due, waits a moment for messages, and folds them. An error says why the log is away.
     fn follow_once(&mut self, store: &mut SqliteStore, next_beat: &mut Instant) -> Result<(), String> {
-        let text = |error: StoreError| error.to_string();
+        let text = |error: StoreError| describe_with_causes(&error);
         if !self.settings.owners.is_empty() && Instant::now() >= *next_beat {
             // Before the fold, which may take long: this process is alive.
             let head = store.head().map_err(text)?;
             let chain = store.chain_link_at(head).map_err(text)?.unwrap_or_default();
-            self.send_heartbeats(head, &chain).map_err(|error| error.to_string())?;
+            self.send_heartbeats(head, &chain).map_err(|error| describe_with_causes(&error))?;
             *next_beat = Instant::now() + self.settings.interval;
         }
         self.publish_events(store);

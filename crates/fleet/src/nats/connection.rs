@@ -19,6 +19,8 @@ const MIN_SERVER_VERSION: (u32, u32) = (2, 12);
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long connecting to one server may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The most messages of one subscription that wait in this process. An answer has fewer.
+const MAX_WAITING_DELIVERIES: usize = 2048;
 /// The largest body of one message, unless the server takes less. A longer message is published in parts, which the server stores
 /// together.
 const MAX_PART_BYTES: usize = 900 * 1024;
@@ -37,10 +39,10 @@ pub struct NatsConnection {
     pub subscription: Option<LogSubscription>,
     /// Becomes true when the connection breaks.
     loss: watch::Receiver<bool>,
-    /// The last request that the user has no right to send, in the words of the server.
+    /// The last denial of a right, in the words of the server, which quotes the subject.
     denial: watch::Receiver<String>,
-    /// A request was not answered in time.
-    is_silent: AtomicBool,
+    /// A request was not answered in time, or was denied: answers to it may come yet.
+    is_spoilt: AtomicBool,
 }
 
 /// A request to JetStream that failed.
@@ -126,6 +128,8 @@ impl NatsConnection {
             .name("windlass")
             .connection_timeout(CONNECT_TIMEOUT)
             .request_timeout(Some(REQUEST_TIMEOUT))
+            // A process may leave what is sent to it for hours.
+            .subscription_capacity(MAX_WAITING_DELIVERIES)
             // The next call replaces a broken connection, with a server of the address.
             .max_reconnects(address.servers().len())
             .ignore_discovered_servers()
@@ -173,32 +177,44 @@ impl NatsConnection {
             subscription: None,
             loss,
             denial,
-            is_silent: AtomicBool::new(false),
+            is_spoilt: AtomicBool::new(false),
         })
     }
 
     /// Returns whether the connection can be used.
     pub fn is_open(&self) -> bool {
-        !*self.loss.borrow() && !self.is_silent.load(Ordering::Relaxed)
+        !*self.loss.borrow() && !self.is_spoilt.load(Ordering::Relaxed)
     }
 
-    /// Runs work until it ends, the connection breaks, the server denies it or the time is over.
+    /// Runs work until it ends, the connection breaks or the time is over.
     pub async fn run_while_open<T>(
         &self,
         patience: Duration,
         work: impl Future<Output = T>,
     ) -> Result<T, CallInterruption> {
-        let (mut loss, mut denial) = (self.loss.clone(), self.denial.clone());
-        denial.mark_unchanged();
+        let mut loss = self.loss.clone();
         tokio::select! {
             biased;
             outcome = work => Ok(outcome),
             // An end of the channel is an end of the connection.
             _ = loss.wait_for(|is_lost| *is_lost) => Err(CallInterruption::Broken),
-            Ok(()) = denial.changed() => Err(CallInterruption::Denied(denial.borrow().clone())),
             () = tokio::time::sleep(patience) => {
-                self.is_silent.store(true, Ordering::Relaxed);
+                self.is_spoilt.store(true, Ordering::Relaxed);
                 Err(CallInterruption::Silent(patience))
+            }
+        }
+    }
+
+    /// Runs a request to a subject, which the server may also deny.
+    pub async fn run_request<T>(&self, subject: &str, work: impl Future<Output = T>) -> Result<T, CallInterruption> {
+        let mut denial = self.denial.clone();
+        let quoted_subject = format!("\"{subject}\"");
+        tokio::select! {
+            biased;
+            outcome = self.run_while_open(REQUEST_TIMEOUT, work) => outcome,
+            Ok(said) = denial.wait_for(|said| said.contains(&quoted_subject)) => {
+                self.is_spoilt.store(true, Ordering::Relaxed);
+                Err(CallInterruption::Denied(said.clone()))
             }
         }
     }
@@ -212,18 +228,17 @@ impl NatsConnection {
     ) -> Result<Message, JetStreamError> {
         let request = self.client.request_with_headers(subject.to_owned(), headers, payload.into());
         let no_answer = |source| JetStreamError::NoAnswer { source };
-        let answer =
-            self.run_while_open(REQUEST_TIMEOUT, request).await.map_err(|interruption| match interruption {
-                CallInterruption::Denied(answer) => JetStreamError::Denied(answer),
-                interruption => no_answer(interruption.into()),
-            })?;
+        let answer = self.run_request(subject, request).await.map_err(|interruption| match interruption {
+            CallInterruption::Denied(answer) => JetStreamError::Denied(answer),
+            interruption => no_answer(interruption.into()),
+        })?;
         answer.map_err(|error| match error.kind() {
             RequestErrorKind::NoResponders => self.describe_no_responders(subject),
             RequestErrorKind::MaxPayloadExceeded | RequestErrorKind::InvalidSubject => {
                 JetStreamError::Refusal { code: 0, status: 400, description: error.to_string() }
             }
             RequestErrorKind::TimedOut => {
-                self.is_silent.store(true, Ordering::Relaxed);
+                self.is_spoilt.store(true, Ordering::Relaxed);
                 no_answer(error.into())
             }
             RequestErrorKind::Other => no_answer(error.into()),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use windlass_engine::Digest;
 use windlass_store::{SequencedMessage, SequencerError};
 
-use super::connection::{CallInterruption, JetStreamError, NatsConnection, REQUEST_TIMEOUT};
+use super::connection::{CallInterruption, JetStreamError, NatsConnection};
 use super::names::ProjectSubjects;
 use crate::failure::{FailureSource, refused, unknown_outcome, unreachable};
 
@@ -72,7 +72,7 @@ impl NatsConnection {
         };
         for (number, part) in (1..).zip(first) {
             let send = self.client.publish_with_headers(subject.clone(), head(number), part.to_vec().into());
-            let sent = self.run_while_open(REQUEST_TIMEOUT, send).await.map_err(CallInterruption::of_request)?;
+            let sent = self.run_request(&subject, send).await.map_err(CallInterruption::of_request)?;
             sent.map_err(unreachable)?;
         }
         let mut headers = head(parts.len());
@@ -120,15 +120,15 @@ impl NatsConnection {
 
     /// Gets stored messages in one request.
     pub async fn get_stored(&self, stream: &str, request: &Value) -> Result<Vec<Message>, SequencerError> {
-        let get = self.get_stored_batch(stream, request);
-        self.run_while_open(REQUEST_TIMEOUT, get).await.map_err(CallInterruption::of_request)?
+        let subject = format!("$JS.API.DIRECT.GET.{stream}");
+        let get = self.get_stored_batch(&subject, request);
+        self.run_request(&subject, get).await.map_err(CallInterruption::of_request)?
     }
 
-    async fn get_stored_batch(&self, stream: &str, request: &Value) -> Result<Vec<Message>, SequencerError> {
+    async fn get_stored_batch(&self, subject: &str, request: &Value) -> Result<Vec<Message>, SequencerError> {
         let inbox = self.client.new_inbox();
         let mut answers = self.client.subscribe(inbox.clone()).await.map_err(unreachable)?;
-        let subject = format!("$JS.API.DIRECT.GET.{stream}");
-        let asked = self.client.publish_with_reply(subject.clone(), inbox, request.to_string().into());
+        let asked = self.client.publish_with_reply(subject.to_owned(), inbox, request.to_string().into());
         asked.await.map_err(unreachable)?;
         let mut stored = Vec::new();
         while let Some(answer) = answers.next().await {
@@ -136,7 +136,7 @@ impl NatsConnection {
                 None => stored.push(answer),
                 // The end of the batch, or no message.
                 Some(204 | 404) => return Ok(stored),
-                Some(503) => return Err(self.describe_no_responders(&subject).of_request()),
+                Some(503) => return Err(self.describe_no_responders(subject).of_request()),
                 Some(status) => {
                     let text = answer.description.unwrap_or_default();
                     return Err(refused(format!("the server answers {status}: {text}")));

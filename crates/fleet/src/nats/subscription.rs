@@ -33,7 +33,7 @@ pub struct LogSubscription {
     heard_at: Instant,
 }
 
-/// Messages that have come, and that nobody has asked for yet.
+/// Messages that have come, and that no call has taken yet.
 #[derive(Default)]
 struct ArrivedMessages {
     messages: Vec<SequencedMessage>,
@@ -102,7 +102,8 @@ impl LogSubscription {
         }
         self.covered_after = after;
         loop {
-            while let Some(delivery) = self.inbox.next().now_or_never() {
+            // A task may take only some items at once, unless it is unconstrained.
+            while let Some(delivery) = tokio::task::unconstrained(self.inbox.next()).now_or_never() {
                 self.take_delivery(&delivery?)?;
             }
             let messages = self.arrived.take_after(after);

@@ -1,7 +1,7 @@
 //! A connection to a server of PostgreSQL: how it opens, how it fails, and queries.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
@@ -30,8 +30,8 @@ pub struct PostgresConnection {
     /// Changes with each message of the project, once the connection listens.
     pub news: watch::Receiver<()>,
     pub is_listening: bool,
-    /// When all messages were read last.
-    pub read_at: Option<Instant>,
+    /// The end of the log at the last read that began after the connection listened. None if it has to be read without news.
+    pub known_end: Option<u64>,
     /// Whether the log is known to exist.
     pub has_seen_log: bool,
     /// A query was not answered in time, the server has ended the session, or it takes no messages any more.
@@ -69,7 +69,7 @@ impl PostgresConnection {
             }
         });
         let is_broken = AtomicBool::new(false);
-        Ok(Self { client, news, is_listening: false, read_at: None, has_seen_log: false, is_broken })
+        Ok(Self { client, news, is_listening: false, known_end: None, has_seen_log: false, is_broken })
     }
 
     /// Returns whether the connection can be used.

@@ -12,10 +12,8 @@ use crate::failure::{refused, unreachable};
 
 /// The channel on which the server tells the project of a new message.
 pub const NEWS_CHANNEL: &str = "windlass_log";
-/// How often the table is looked at beside the channel, which a pool of connections may not pass on.
-const NEWS_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The most bytes of messages that are read at once, besides the first one.
-const MAX_READ_BYTES: i32 = 8 * 1024 * 1024;
+const MAX_READ_BYTES: i64 = 8 * 1024 * 1024;
 
 /// Creates the tables. A function takes the lock of a project after the whole message is on the server, and each of its statements
 /// sees what was committed before.
@@ -107,7 +105,7 @@ impl PostgresConnection {
             (&project as _, Type::TEXT),
             (&after as _, Type::INT8),
             (&most as _, Type::INT8),
-            (&MAX_READ_BYTES as _, Type::INT4),
+            (&MAX_READ_BYTES as _, Type::INT8),
         ];
         let rows = self
             .run_query(query, &parameters)
@@ -119,9 +117,10 @@ impl PostgresConnection {
         }
         let read = |row: &Row| Ok(SequencedMessage { sequence: read_sequence(row, 0)?, body: row.get(1) });
         let messages: Vec<SequencedMessage> = rows.iter().map(read).collect::<Result<_, _>>()?;
-        let length: usize = messages.iter().map(|message| message.body.len()).sum();
+        let length: i64 = messages.iter().map(|message| message.body.len() as i64).sum();
         // A long answer may lack the last messages.
-        self.read_at = (length <= MAX_READ_BYTES as usize).then(Instant::now);
+        let is_whole = self.is_listening && (messages.len() as i64) < most && length <= MAX_READ_BYTES;
+        self.known_end = is_whole.then(|| messages.last().map_or(after.unsigned_abs(), |last| last.sequence));
         Ok(messages)
     }
 
@@ -134,8 +133,7 @@ impl PostgresConnection {
         Ok(())
     }
 
-    /// Reads the messages after a place when the server has told of one, or was not read for a while. None if the connection does not
-    /// listen.
+    /// Reads the messages after a place when the server has told of one. None if the connection does not listen.
     pub async fn receive_messages(
         &mut self,
         project: &str,
@@ -145,21 +143,22 @@ impl PostgresConnection {
         if !self.is_listening {
             return Ok(None);
         }
-        let began = Instant::now();
+        let until = Instant::now() + patience;
         loop {
-            let left = patience.saturating_sub(began.elapsed());
-            let until_read = self.read_at.map_or(Duration::ZERO, |at| NEWS_POLL_INTERVAL.saturating_sub(at.elapsed()));
-            if until_read.is_zero() || self.news.has_changed().unwrap_or(true) {
+            let is_known = self.known_end.is_some_and(|end| end <= after);
+            if !is_known || self.news.has_changed().unwrap_or(true) {
                 self.news.mark_unchanged();
                 let messages = self.read_messages(project, after, usize::MAX).await?;
                 if !messages.is_empty() {
                     return Ok(Some(messages));
                 }
-            } else if left.is_zero() {
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 return Ok(Some(Vec::new()));
             }
-            if tokio::time::timeout(left.min(NEWS_POLL_INTERVAL), self.news.changed()).await.is_ok() {
-                self.read_at = None;
+            if tokio::time::timeout(left, self.news.changed()).await.is_ok() {
+                self.known_end = None;
             }
         }
     }

@@ -247,6 +247,9 @@ fn run_machine(
     mut random: SeededRandom,
 ) -> Vec<(u128, CommandOutcome)> {
     let mut store = join_log(place, port);
+    if random.is_one_in(2) {
+        store.subscribe_to_log();
+    }
     let (policy_networks, mut policy_random) = (Arc::clone(networks), random.clone());
     store.set_outage_policy(move |_| {
         // The other machines may have ended.

@@ -32,6 +32,7 @@ impl MachineCopy {
         let mut store = place.create();
         store.join_log().unwrap();
         store.attach_log(connect(address), machine.to_owned());
+        store.subscribe_to_log();
         store.catch_up().unwrap();
         Self { store, place }
     }

@@ -51,12 +51,13 @@ pub trait Sequencer: Send {
     /// 64 KiB.
     fn read_after(&mut self, sequence: u64, most: usize) -> Result<Vec<SequencedMessage>, SequencerError>;
 
-    /// Makes the service send the messages after a place to this connection as they come.
+    /// Makes the service send the messages after a place to this connection as they come, or at least the news that there are some. A
+    /// service that refuses can still be read.
     fn subscribe_after(&mut self, sequence: u64) -> Result<(), SequencerError>;
 
-    /// Returns the messages after a place that the service has sent by now, without a question to it. Waits for the first of them, at
-    /// most for `patience`. A message may come later than `read_after` returns it. None: the service does not send all messages after
-    /// this place, so a caller reads, and subscribes again.
+    /// Returns the messages after a place that the service has sent by now. Waits for the first of them, at most for `patience`. If no
+    /// news has come, it asks the service nothing. A message may come later than `read_after` returns it. None: the service does not
+    /// send all messages after this place, so a caller reads, and subscribes again.
     fn receive_after(
         &mut self,
         sequence: u64,

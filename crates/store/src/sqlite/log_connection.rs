@@ -3,7 +3,8 @@
 //! Invariants:
 //! - A read begins with the last folded message; if that is long, only every few seconds. If the log has another one there, or
 //!   lacks it for longer than servers lag, the copy stops: the service has lost messages, or another log is behind it.
-//! - A subscriber relies on what the service sends only for a moment after a read.
+//! - A subscriber relies on what the service sends only for a second after a read, and reads again after that.
+//! - A service that sends no messages is read for each command.
 
 use std::time::{Duration, Instant};
 
@@ -16,11 +17,13 @@ use crate::sequencer::{SequencedMessage, Sequencer, SequencerError};
 
 /// How often a subscriber reads the log itself.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a subscription that has ended is not replaced.
+const RESUBSCRIBE_INTERVAL: Duration = Duration::from_secs(1);
 /// The length up to which an answer of the service has all messages. A longer one may end early.
 const LONG_ANSWER_BYTES: usize = 64 * 1024;
 /// The length up to which the last folded message is read again with each read.
 const SHORT_MESSAGE_BYTES: usize = 16 * 1024;
-/// How long a connection is trusted to have a longer one.
+/// How long a connection is trusted to have a longer one, or one that it does not return.
 const VERIFY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a command waits for a log that cannot be reached.
 const OUTAGE_PATIENCE: Duration = Duration::from_secs(30);
@@ -38,11 +41,16 @@ pub(super) struct LogConnection {
     pub machine: String,
     /// Whether a call goes on waiting for a log that was away for this long.
     keeps_waiting: OutagePolicy,
-    /// Whether the service is to send new messages, so that a command asks nothing before it decides.
+    /// Whether the service is to send new messages, so that a command soon after another one asks nothing before it decides.
     is_subscriber: bool,
-    /// The last folded message that was found in the log over the present connection.
+    read_interval: Duration,
+    /// When the service was last asked to send messages.
+    subscribed_at: Option<Instant>,
+    /// Whether the service refuses to send messages.
+    is_subscription_refused: bool,
+    /// The last folded message that was found in the log, as far as the connection is known to be the same.
     verified: Option<VerifiedMessage>,
-    /// When the present connection last read all that the log had.
+    /// When all that the log had was read last.
     read_at: Option<Instant>,
 }
 
@@ -75,21 +83,40 @@ impl SqliteStore {
     /// Makes later commits of a copy go through the fleet's log.
     pub fn attach_log(&mut self, sequencer: Box<dyn Sequencer>, machine: String) {
         let keeps_waiting = Box::new(|away| away < OUTAGE_PATIENCE);
-        let log =
-            LogConnection { sequencer, machine, keeps_waiting, is_subscriber: false, verified: None, read_at: None };
+        let log = LogConnection {
+            sequencer,
+            machine,
+            keeps_waiting,
+            is_subscriber: false,
+            read_interval: READ_INTERVAL,
+            subscribed_at: None,
+            is_subscription_refused: false,
+            verified: None,
+            read_at: None,
+        };
         self.log = Some(log.into());
     }
 
-    /// Makes the service send new messages from the next command on, so that commands are decided without a question to it. This is
-    /// for processes that live long.
+    /// Makes the service send new messages from the next command on. A command within a second of the last read is decided without a
+    /// question to it. This is for processes that live long.
     pub fn subscribe_to_log(&mut self) {
+        self.subscribe_with_interval(READ_INTERVAL);
+    }
+
+    /// Does the same with another time between two reads.
+    pub fn subscribe_with_interval(&mut self, read_interval: Duration) {
         if let Some(log) = &mut self.log {
-            log.get_mut().is_subscriber = true;
+            let log = log.get_mut();
+            (log.is_subscriber, log.read_interval) = (true, read_interval);
         }
     }
 
+    /// Returns whether commands rely on what the service sends.
     pub(super) fn is_subscriber(&self) -> bool {
-        self.log.as_ref().is_some_and(|log| log.borrow().is_subscriber)
+        self.log.as_ref().is_some_and(|log| {
+            let log = log.borrow();
+            log.is_subscriber && !log.is_subscription_refused
+        })
     }
 
     /// Makes later commits ask `keeps_waiting` how long they wait for a log that cannot be reached, instead of 30 seconds.
@@ -154,27 +181,51 @@ impl SqliteStore {
     /// Returns the messages after the cursor that the service has sent by now. Waits for the first of them, at most for `patience`.
     /// None if the log has to be read, because the service does not send them all, or because the last read is too old.
     pub(super) fn receive_messages(&self, patience: Duration) -> Result<Option<Vec<SequencedMessage>>, StoreError> {
-        let read_at = self.log.as_ref().and_then(|log| log.borrow().read_at);
-        if read_at.is_none_or(|at| at.elapsed() >= READ_INTERVAL) {
+        let Some(log) = &self.log else { return Ok(None) };
+        let is_read_fresh = |log: &LogConnection| log.read_at.is_some_and(|at| at.elapsed() < log.read_interval);
+        if !is_read_fresh(&log.borrow()) {
             return Ok(None);
         }
         let cursor = self.copy_cursor()?.sequence;
-        self.with_sequencer(|sequencer| sequencer.receive_after(cursor, patience)).map_err(StoreError::Unreachable)
+        let received = self.with_sequencer(|sequencer| sequencer.receive_after(cursor, patience));
+        let received = received.map_err(StoreError::Unreachable)?;
+        if received.is_none() {
+            // The connection may be another one.
+            log.borrow_mut().verified = None;
+        }
+        Ok(received)
     }
 
-    /// Makes the service send the messages after the cursor.
-    pub(super) fn subscribe_to_messages(&self) -> Result<(), StoreError> {
+    /// Makes the service send the messages after the cursor. Returns false if it refuses, or was asked just now.
+    pub(super) fn subscribe_to_messages(&self) -> Result<bool, StoreError> {
+        let Some(log) = &self.log else { return Ok(false) };
+        let is_recent = log.borrow().subscribed_at.is_some_and(|at| at.elapsed() < RESUBSCRIBE_INTERVAL);
+        if is_recent || log.borrow().is_subscription_refused {
+            return Ok(false);
+        }
+        log.borrow_mut().subscribed_at = Some(Instant::now());
         let cursor = self.copy_cursor()?.sequence;
-        self.with_sequencer(|sequencer| sequencer.subscribe_after(cursor)).map_err(StoreError::Unreachable)
+        match self.with_sequencer(|sequencer| sequencer.subscribe_after(cursor)) {
+            Err(SequencerError::Refused { .. }) => {
+                log.borrow_mut().is_subscription_refused = true;
+                Ok(false)
+            }
+            subscribed => subscribed.map(|()| true).map_err(StoreError::Unreachable),
+        }
+    }
+
+    /// Notes that the copy has all that the log had a moment ago.
+    pub(super) fn note_fresh_copy(&self) {
+        if let Some(log) = &self.log {
+            log.borrow_mut().read_at = Some(Instant::now());
+        }
     }
 
     /// Reads the messages that follow in the log.
     pub(super) fn read_messages(&self, most: usize) -> Result<LogAnswer, StoreError> {
         let answer = self.read_verified_messages(most)?;
-        if answer.is_whole
-            && let Some(log) = &self.log
-        {
-            log.borrow_mut().read_at = Some(Instant::now());
+        if answer.is_whole {
+            self.note_fresh_copy();
         }
         Ok(answer)
     }
@@ -190,9 +241,10 @@ impl SqliteStore {
             return Ok(LogAnswer::new(read(cursor.sequence, most)?, most));
         }
         let mut answer = LogAnswer::new(read(cursor.before, most + 1)?, most + 1);
-        let was_verified = self.log.as_ref().is_some_and(|log| log.borrow().verified.is_some());
+        let verified = self.log.as_ref().and_then(|log| log.borrow().verified);
+        let was_verified = verified.is_some_and(|verified| verified.at.elapsed() < VERIFY_INTERVAL);
         if answer.messages.is_empty() && was_verified {
-            // A server of a cluster may learn of the last message a second later. This connection has found one before.
+            // A server of a cluster may learn of the last message a second later. This connection has just found one.
             return Ok(answer);
         }
         for _ in 0..MAX_LAG_READS {

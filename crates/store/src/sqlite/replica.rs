@@ -26,6 +26,8 @@ use crate::{AppendOutcome, StoreCommit, StoreError};
 const MAX_FOLDED_MESSAGES: usize = 256;
 /// How long a message that the log has may take to be sent.
 const DELIVERY_PATIENCE: Duration = Duration::from_millis(100);
+/// How often a service that sends no messages is read by a process that waits for them.
+const UNSENT_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// The longest wait for messages before the copy is looked at again: another process may have folded them.
 const FOLD_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -128,13 +130,17 @@ impl SqliteStore {
     /// Folds the messages that the service has sent by now, and waits for the first of them at most for `patience`. A service that sends
     /// none is read, and then sends the next ones.
     pub fn follow_log(&self, patience: Duration) -> Result<(), StoreError> {
-        match self.receive_messages(patience)? {
-            Some(messages) => self.fold_messages(&messages),
-            None => {
-                self.catch_up()?;
-                self.subscribe_to_messages()
-            }
+        if self.readers.get() > 0 {
+            return Ok(());
         }
+        if let Some(messages) = self.receive_messages(patience)? {
+            return self.fold_messages(&messages);
+        }
+        let count = self.catch_up()?;
+        if !self.subscribe_to_messages()? && count == 0 {
+            commit_watch::wait_for_commit(self, self.head()?, patience.min(UNSENT_POLL_INTERVAL))?;
+        }
+        Ok(())
     }
 
     /// Publishes a commit, and folds the log up to it.
@@ -142,8 +148,11 @@ impl SqliteStore {
         let (is_repeated, was_sent) = (Cell::new(false), Cell::new(false));
         let outcome = self.wait_out_outage(|| {
             let is_repeated = is_repeated.replace(true);
-            if is_repeated {
-                self.catch_up()?;
+            match is_repeated {
+                true => drop(self.catch_up()?),
+                // What has come by now is free to look at, and may show that the commit would be dead.
+                false if self.is_subscriber() => self.follow_log(Duration::ZERO)?,
+                false => {}
             }
             match self.try_publish(commit, &was_sent)? {
                 // An earlier attempt of this call has reached the log.
@@ -162,11 +171,12 @@ impl SqliteStore {
 
     /// Publishes a commit once. Sets `was_sent` if its message may be in the log.
     fn try_publish(&self, commit: &StoreCommit, was_sent: &Cell<bool>) -> Result<AppendOutcome, StoreError> {
+        // Another process may fold messages meanwhile.
+        let cursor = self.replica_cursor()?.unwrap_or(0);
         let message = match self.prepare_message(commit)? {
             Ok(message) => message,
             Err(known) => return Ok(known),
         };
-        let cursor = self.replica_cursor()?.unwrap_or(0);
         let body = message.encode();
         let published = self.with_sequencer(|sequencer| sequencer.publish(&body));
         if matches!(published, Ok(_) | Err(SequencerError::OutcomeUnknown { .. })) {
@@ -176,6 +186,7 @@ impl SqliteStore {
         if sequence == cursor + 1 && self.readers.get() == 0 {
             // Nothing came between, so the message need not be read back.
             self.fold_messages(&[SequencedMessage { sequence, body }])?;
+            self.note_fresh_copy();
         }
         self.fold_up_to(sequence)?;
         match self.find_outcome(commit)? {
@@ -211,8 +222,8 @@ impl SqliteStore {
     fn fold_up_to(&self, sequence: u64) -> Result<(), StoreError> {
         let mut lag_reads = 0;
         while self.replica_cursor()?.is_some_and(|cursor| cursor < sequence) {
-            let received = self.receive_messages(DELIVERY_PATIENCE)?.filter(|messages| !messages.is_empty());
-            let messages = match received {
+            let received = if lag_reads == 0 { self.receive_messages(DELIVERY_PATIENCE)? } else { None };
+            let messages = match received.filter(|messages| !messages.is_empty()) {
                 Some(messages) => messages,
                 None => self.read_messages(MAX_FOLDED_MESSAGES)?.messages,
             };

@@ -38,6 +38,9 @@ impl ReplicaHandle {
         let mut store = temp_store.create();
         store.join_log().unwrap();
         store.attach_log(Box::new(log), format!("machine-{machine}"));
+        if machine % 2 == 1 {
+            store.subscribe_to_log();
+        }
         store.catch_up().unwrap();
         Self { store, _directory: temp_store }
     }
