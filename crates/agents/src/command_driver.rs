@@ -27,6 +27,7 @@ impl AgentDriver for CommandDriver {
     fn run_turn(&mut self, request: &PromptRequest, budget: &mut TurnBudget, host: &mut dyn TurnHost) -> TurnOutcome {
         let asked = host.word_prompt(false).and_then(|prompt| {
             let mut spec = self.agent.build_run_spec(&prompt, request);
+            spec.wrapper.clone_from(&request.wrapper);
             (spec.idle_timeout, spec.timeout) = (budget.silence, budget.time_left());
             host.run_program(&spec, None)
         });

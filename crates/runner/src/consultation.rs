@@ -57,6 +57,7 @@ impl<'a> EffectRunner<'a> {
         let request = PromptRequest {
             directory: directory.to_owned(),
             environment: overlay_environment(&agent.build_environment(&self.settings.environment), variables),
+            wrapper: Vec::new(),
             tools: None,
             conversation: None,
             used: AgentUsage::default(),

@@ -72,6 +72,7 @@ impl Runner<'_> {
         Ok(PromptRequest {
             directory: self.effects.session_directory(Some(session)),
             environment,
+            wrapper: Vec::new(),
             tools: self.own_tool_server(turn),
             conversation: session.conversation.clone(),
             used: session.watch.used_in_conversation,

@@ -11,6 +11,7 @@
 //! - From the moment a turn is asked to end until the next turn begins, the services change nothing and start nothing.
 //! - The permissions of the agent apply to these services as well. Windlass offers all of them anyway: an agent without a
 //!   client terminal runs its commands itself, and Windlass cannot deny those.
+//! - The wrapper of the agent wraps its terminals. An agent with a wrapper reads and writes files itself.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -51,6 +52,7 @@ pub struct ClientServices {
     launcher: SupervisorLauncher,
     directory: PathBuf,
     environment: Environment,
+    wrapper: Vec<OsString>,
     /// The names of the terminals, in the order of `programs`.
     names: Vec<String>,
     programs: Vec<BackgroundProcess>,
@@ -70,12 +72,19 @@ impl ClientServices {
             launcher: launcher.clone(),
             directory: spec.directory.clone(),
             environment: spec.environment.clone(),
+            wrapper: spec.wrapper.clone(),
             names: Vec::new(),
             programs: Vec::new(),
             waiting: Vec::new(),
             closed: false,
             made: 0,
         }
+    }
+
+    /// Returns what the services offer, as the protocol encodes it.
+    pub fn describe_capabilities(&self) -> Value {
+        let has_files = self.wrapper.is_empty();
+        json!({"fs": {"readTextFile": has_files, "writeTextFile": has_files}, "terminal": true})
     }
 
     /// Returns the running programs. The caller waits for their events together with the agent's.
@@ -87,6 +96,9 @@ impl ClientServices {
     pub fn serve_request(&mut self, id: &Value, request: ClientRequest, owner_lock: &OwnerLock) -> ServiceResponse {
         let done = |answer| ServiceResponse { answer: Some(answer), note: None };
         match request {
+            ClientRequest::Read(_) | ClientRequest::Write(_) if !self.wrapper.is_empty() => {
+                done(Err(JsonRpcError::new(REQUEST_REFUSED, "the client offers no files to an agent in a sandbox")))
+            }
             ClientRequest::Read(wanted) => {
                 let note = format!("reads {}", wanted.path.display());
                 self.serve_if_permitted(ToolKind::Read, note, |services| {
@@ -199,7 +211,9 @@ impl ClientServices {
         };
         let added = wanted.env.iter().map(|variable| (variable.name.as_str(), OsString::from(&variable.value)));
         let directory = wanted.cwd.as_ref().map_or_else(|| self.directory.clone(), |cwd| self.directory.join(cwd));
-        let spec = ProgramSpec::new(invocation, directory, overlay_environment(&self.environment, added.collect()));
+        let environment = overlay_environment(&self.environment, added.collect());
+        let spec =
+            ProgramSpec { wrapper: self.wrapper.clone(), ..ProgramSpec::new(invocation, directory, environment) };
         let most = wanted.output_byte_limit.map_or(MAX_TERMINAL_OUTPUT, |most| {
             usize::try_from(most).unwrap_or(MAX_TERMINAL_OUTPUT).min(MAX_TERMINAL_OUTPUT)
         });

@@ -75,10 +75,12 @@ impl<'a> AcpDriver<'a> {
         let invocation = self.agent.build_invocation(&launcher.program);
         let setup = &self.agent.setup;
         let servers: Vec<_> = setup.servers.iter().chain(&request.tools).cloned().collect();
+        let mut spec = build_agent_spec(invocation, &request.directory, request.environment.clone());
+        spec.wrapper.clone_from(&request.wrapper);
         let start = AgentStartRequest {
             launcher,
             owner_lock: self.owner_lock,
-            spec: &build_agent_spec(invocation, &request.directory, request.environment.clone()),
+            spec: &spec,
             permissions: &setup.permissions,
             servers: &servers,
             model: setup.model.as_deref(),

@@ -101,10 +101,11 @@ impl PendingConnection {
         })?;
         let client = AcpClient::new(start.permissions.clone());
         let services = ClientServices::new(start.launcher, start.spec, start.permissions.clone());
+        let capabilities = services.describe_capabilities();
         let mut half = Self::new(AcpChannel { live, client, services, servers: Vec::new() });
         let params = json!({
             "protocolVersion": PROTOCOL_VERSION,
-            "clientCapabilities": {"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true},
+            "clientCapabilities": capabilities,
             "clientInfo": {"name": "windlass", "title": "Windlass", "version": env!("CARGO_PKG_VERSION")},
         });
         let mut greeted = match half.ask_agent(INITIALIZE, params, start, budget) {

@@ -22,6 +22,7 @@
 //!
 //! Not here: the log, records and secrets (the host), when to prompt an agent (`runner`).
 
+use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -38,6 +39,8 @@ pub struct PromptRequest {
     pub directory: PathBuf,
     /// The environment of its program.
     pub environment: Environment,
+    /// The program that starts it, such as a sandbox, as in [`ProgramSpec::wrapper`].
+    pub wrapper: Vec<OsString>,
     /// The server of Windlass's own tools, if the agent gets it.
     pub tools: Option<McpServer>,
     /// The conversation to continue.

@@ -48,6 +48,10 @@ impl TurnHost for NotingHost<'_> {
 
 /// Prompts an agent whose program is this script, in the conversation `before`.
 fn prompt(driver: AgentKind, script: &str) -> (TurnEnd, String) {
+    prompt_with_wrapper(&[], driver, script)
+}
+
+fn prompt_with_wrapper(wrapper: &[&str], driver: AgentKind, script: &str) -> (TurnEnd, String) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut agent = Agent::with_default_setup("x", driver);
     agent.setup.command = Some("sh agent.sh".to_owned());
@@ -57,6 +61,7 @@ fn prompt(driver: AgentKind, script: &str) -> (TurnEnd, String) {
     let request = PromptRequest {
         directory: directory.path().to_owned(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        wrapper: wrapper.iter().map(Into::into).collect(),
         tools: None,
         conversation: Some("before".to_owned()),
         used: AgentUsage::default(),
@@ -66,6 +71,21 @@ fn prompt(driver: AgentKind, script: &str) -> (TurnEnd, String) {
     let mut budget = TurnBudget::new(None, None, RunControl::new());
     let outcome = agent.create_driver(None, &owner_lock).run_turn(&request, &mut budget, &mut host);
     (outcome.end, host.notes.join("\n"))
+}
+
+#[test]
+fn wrapper_starts_program_of_agent() {
+    let wrapper = ["env", "WRAPPED=yes"];
+    let kind = || AgentKind::Command("sh agent.sh".to_owned());
+    let (end, _) = prompt_with_wrapper(&wrapper, kind(), "cat >/dev/null; echo wrapped: $WRAPPED");
+    assert_eq!(end, TurnEnd::Answered("wrapped: yes\n".to_owned()));
+    let line = r#"{"type":"result","subtype":"success","is_error":false,"result":"'$WRAPPED'","session_id":"before"}"#;
+    let (end, _) = prompt_with_wrapper(
+        &wrapper,
+        AgentKind::Headless(HeadlessDialect::Claude),
+        &format!("cat >/dev/null; echo '{line}'"),
+    );
+    assert_eq!(end, TurnEnd::Answered("yes".to_owned()));
 }
 
 #[test]

@@ -83,6 +83,7 @@ impl HeadlessDriver {
         let script = build_prompt_script(&self.agent, self.dialect, place, tools);
         let environment = self.dialect.environment_with_tools(tools, request.environment.clone());
         let mut spec = build_stream_spec(script, &prompt, &request.directory, environment);
+        spec.wrapper.clone_from(&request.wrapper);
         (spec.idle_timeout, spec.timeout) = (budget.silence, budget.time_left());
         let mut hearing = StreamReader::new(self.dialect, resumes);
         let mut is_refused = false;
