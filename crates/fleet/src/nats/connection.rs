@@ -192,26 +192,32 @@ impl NatsConnection {
         patience: Duration,
         work: impl Future<Output = T>,
     ) -> Result<T, CallInterruption> {
-        let mut loss = self.loss.clone();
-        tokio::select! {
-            biased;
-            outcome = work => Ok(outcome),
-            // An end of the channel is an end of the connection.
-            _ = loss.wait_for(|is_lost| *is_lost) => Err(CallInterruption::Broken),
-            () = tokio::time::sleep(patience) => {
+        match tokio::time::timeout(patience, self.run_until_broken(work)).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
                 self.is_spoilt.store(true, Ordering::Relaxed);
                 Err(CallInterruption::Silent(patience))
             }
         }
     }
 
-    /// Runs a request to a subject, which the server may also deny.
+    async fn run_until_broken<T>(&self, work: impl Future<Output = T>) -> Result<T, CallInterruption> {
+        let mut loss = self.loss.clone();
+        tokio::select! {
+            biased;
+            outcome = work => Ok(outcome),
+            // An end of the channel is an end of the connection.
+            _ = loss.wait_for(|is_lost| *is_lost) => Err(CallInterruption::Broken),
+        }
+    }
+
+    /// Runs a request to a subject, which the server may also deny. The request has a time limit of its own.
     pub async fn run_request<T>(&self, subject: &str, work: impl Future<Output = T>) -> Result<T, CallInterruption> {
         let mut denial = self.denial.clone();
         let quoted_subject = format!("\"{subject}\"");
         tokio::select! {
             biased;
-            outcome = self.run_while_open(REQUEST_TIMEOUT, work) => outcome,
+            outcome = self.run_until_broken(work) => outcome,
             Ok(said) = denial.wait_for(|said| said.contains(&quoted_subject)) => {
                 self.is_spoilt.store(true, Ordering::Relaxed);
                 Err(CallInterruption::Denied(said.clone()))

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use windlass_engine::Digest;
 use windlass_store::{SequencedMessage, SequencerError};
 
-use super::connection::{CallInterruption, JetStreamError, NatsConnection};
+use super::connection::{CallInterruption, JetStreamError, NatsConnection, REQUEST_TIMEOUT};
 use super::names::ProjectSubjects;
 use crate::failure::{FailureSource, refused, unknown_outcome, unreachable};
 
@@ -72,7 +72,8 @@ impl NatsConnection {
         };
         for (number, part) in (1..).zip(first) {
             let send = self.client.publish_with_headers(subject.clone(), head(number), part.to_vec().into());
-            let sent = self.run_request(&subject, send).await.map_err(CallInterruption::of_request)?;
+            let send = self.run_while_open(REQUEST_TIMEOUT, send);
+            let sent = self.run_request(&subject, send).await.flatten().map_err(CallInterruption::of_request)?;
             sent.map_err(unreachable)?;
         }
         let mut headers = head(parts.len());
@@ -121,8 +122,8 @@ impl NatsConnection {
     /// Gets stored messages in one request.
     pub async fn get_stored(&self, stream: &str, request: &Value) -> Result<Vec<Message>, SequencerError> {
         let subject = format!("$JS.API.DIRECT.GET.{stream}");
-        let get = self.get_stored_batch(&subject, request);
-        self.run_request(&subject, get).await.map_err(CallInterruption::of_request)?
+        let get = self.run_while_open(REQUEST_TIMEOUT, self.get_stored_batch(&subject, request));
+        self.run_request(&subject, get).await.flatten().map_err(CallInterruption::of_request)?
     }
 
     async fn get_stored_batch(&self, subject: &str, request: &Value) -> Result<Vec<Message>, SequencerError> {
