@@ -18,8 +18,8 @@ use super::stream::{ProxyStream, RelayStream, join_streams};
 use super::target::HostTarget;
 use super::{DenialReason, INTERNAL_HOST, INTERNAL_PORT, ProxyContext, ProxyEvent};
 
-/// How long a client may take for a request or for a TLS handshake, and to take a short response.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client may take to take a short response.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a client may take to close the connection after its last response, and how much it may send until then. A connection that
 /// closes with unread bytes would take the response from the client.
@@ -55,7 +55,7 @@ pub(crate) fn serve_connection(context: &Arc<ProxyContext>, stream: ProxyStream)
     let closed = stream.clone();
     let _registration = context.registry.on_close(move || closed.shutdown(Shutdown::Both));
     let mut client = BufReader::new(stream.clone());
-    let outcome = stream.set_write_timeout(Some(HEAD_TIMEOUT)).map_err(ConnectionEnd::from);
+    let outcome = stream.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(ConnectionEnd::from);
     if let Err(ConnectionEnd::Refused(response)) = outcome.and_then(|()| serve_request(context, &mut client)) {
         _ = send_last_response(&mut client, &response);
     }
@@ -63,7 +63,7 @@ pub(crate) fn serve_connection(context: &Arc<ProxyContext>, stream: ProxyStream)
 }
 
 fn serve_request(context: &Arc<ProxyContext>, client: &mut BufReader<ProxyStream>) -> Result<(), ConnectionEnd> {
-    let deadline = Some(Instant::now() + HEAD_TIMEOUT);
+    let deadline = Some(Instant::now() + context.head_timeout);
     let stream = client.get_ref().clone();
     let head = read_head(client, || stream.limit_read(deadline));
     stream.set_read_timeout(None)?;
@@ -143,7 +143,7 @@ fn admit_first_bytes(
 ) -> io::Result<Vec<u8>> {
     let is_tls_required = target.port == 443;
     let stream = client.get_ref().clone();
-    let mut deadline = is_tls_required.then(|| Instant::now() + HEAD_TIMEOUT);
+    let mut deadline = is_tls_required.then(|| Instant::now() + context.head_timeout);
     let mut bytes = Vec::new();
     let verdict = loop {
         stream.limit_read(deadline)?;
@@ -156,7 +156,7 @@ fn admit_first_bytes(
         client.consume(length);
         let inspection = inspect_client_hello(&bytes);
         if inspection == HelloInspection::Incomplete && length > 0 {
-            deadline = deadline.or_else(|| Some(Instant::now() + HEAD_TIMEOUT));
+            deadline = deadline.or_else(|| Some(Instant::now() + context.head_timeout));
             continue;
         }
         break match inspection {
@@ -193,6 +193,9 @@ fn serve_forward(
     let ForwardRequest { target, .. } = request;
     if target.host == INTERNAL_HOST {
         return Err(deny_request(context, target, DenialReason::HostNotAllowed));
+    }
+    if target.port == 443 {
+        return Err(deny_request(context, target, DenialReason::NotTls));
     }
     let mut server = open_server(context, target)?;
     let closed = server.clone();

@@ -33,7 +33,7 @@ mod tests;
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -60,6 +60,9 @@ pub const INTERNAL_PORT: u16 = 1;
 /// The name that a client sends with the token.
 const PROXY_USER: &str = "windlass";
 
+/// How long a client may take for a request or for a TLS handshake.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// How long the accept thread waits after an error, as when there are too many open files.
 const ACCEPT_RETRY_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -71,6 +74,8 @@ pub type HostResolver = fn(&str) -> io::Result<Vec<IpAddr>>;
 
 /// A function that serves a tunnel to the internal host. It has to return when the stream ends.
 pub type RelayHandler = Box<dyn Fn(RelayStream) + Send + Sync>;
+
+type ServerConnector = Arc<dyn Fn(SocketAddr, Duration) -> io::Result<TcpStream> + Send + Sync>;
 
 /// What a proxy allows, and where it listens.
 pub struct ProxySettings {
@@ -144,6 +149,10 @@ struct ProxyContext {
     relay: Option<RelayHandler>,
     observe: Box<dyn Fn(ProxyEvent) + Send + Sync>,
     registry: Arc<ConnectionRegistry>,
+    /// Connects to an address within a time. Tests lead public addresses to this machine.
+    connect: ServerConnector,
+    /// How long a client may take for a request or for a TLS handshake.
+    head_timeout: Duration,
     /// Each thread that resolves a name and connects holds a copy. Such a thread cannot be interrupted.
     connectors: Arc<()>,
 }
@@ -162,35 +171,43 @@ impl NetworkProxy {
         observe: impl Fn(ProxyEvent) + Send + Sync + 'static,
     ) -> io::Result<NetworkProxy> {
         let ProxySettings { hosts, listen, token, task, resolver, relay } = settings;
-        let is_sign = |sign: u8| sign.is_ascii_alphanumeric() || b"-._~".contains(&sign);
-        if !token.bytes().all(is_sign) || (token.is_empty() && listen == ProxyListener::Loopback) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the token of a proxy is empty or malformed"));
-        }
-        let (listener, address, credentials) = match listen {
-            ProxyListener::UnixSocket(path) => {
-                let listener = UnixListener::bind(&path)?;
-                fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-                (ListenSocket::Unix(listener), ProxyAddress::UnixSocket(path), None)
-            }
-            ProxyListener::Loopback => {
-                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-                let address = ProxyAddress::Loopback(listener.local_addr()?);
-                let credentials = BASE64_STANDARD.encode(format!("{PROXY_USER}:{token}"));
-                (ListenSocket::Tcp(listener), address, Some(credentials))
-            }
-        };
-        listener.set_nonblocking()?;
-        let (wake_sender, wake_receiver) = UnixStream::pair()?;
-        let context = Arc::new(ProxyContext {
+        let connect = |address: SocketAddr, timeout| TcpStream::connect_timeout(&address, timeout);
+        let context = ProxyContext {
             hosts: RwLock::new(hosts),
-            credentials,
+            credentials: None,
             task,
             resolver,
             relay,
             observe: Box::new(observe),
             registry: Arc::default(),
+            connect: Arc::new(connect),
+            head_timeout: HEAD_TIMEOUT,
             connectors: Arc::default(),
-        });
+        };
+        Self::start_with(context, listen, &token)
+    }
+
+    fn start_with(mut context: ProxyContext, listen: ProxyListener, token: &str) -> io::Result<Self> {
+        let is_sign = |sign: u8| sign.is_ascii_alphanumeric() || b"-._~".contains(&sign);
+        if !token.bytes().all(is_sign) || (token.is_empty() && listen == ProxyListener::Loopback) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the token of a proxy is empty or malformed"));
+        }
+        let (listener, address) = match listen {
+            ProxyListener::UnixSocket(path) => {
+                let listener = UnixListener::bind(&path)?;
+                fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+                (ListenSocket::Unix(listener), ProxyAddress::UnixSocket(path))
+            }
+            ProxyListener::Loopback => {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+                let address = ProxyAddress::Loopback(listener.local_addr()?);
+                context.credentials = Some(BASE64_STANDARD.encode(format!("{PROXY_USER}:{token}")));
+                (ListenSocket::Tcp(listener), address)
+            }
+        };
+        listener.set_nonblocking()?;
+        let (wake_sender, wake_receiver) = UnixStream::pair()?;
+        let context = Arc::new(context);
         let shared = context.clone();
         let accept = move || accept_connections(&shared, &listener, &wake_receiver);
         let thread = thread::Builder::new().name("proxy-accept".into()).spawn(accept)?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(crate) const MAX_CONNECTIONS: usize = 512;
 
 /// How long the end of a proxy waits for the threads of its connections.
-const MAX_SHUTDOWN_WAIT: Duration = Duration::from_secs(5);
+pub(crate) const MAX_SHUTDOWN_WAIT: Duration = Duration::from_secs(5);
 
 /// A function that makes a blocked thread go on, when the proxy ends.
 type ConnectionCloser = Box<dyn Fn() + Send>;

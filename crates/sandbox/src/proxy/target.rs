@@ -9,6 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::HostPattern;
 
+/// The name that stands for this machine, and for nothing else.
+pub(crate) const LOCALHOST: &str = "localhost";
+
 const MAX_NAME_LENGTH: usize = 253;
 const MAX_LABEL_LENGTH: usize = 63;
 
@@ -58,7 +61,7 @@ impl HostTarget {
     pub(crate) fn may_resolve_to(&self, address: IpAddr, hosts: &[HostPattern]) -> bool {
         let literal = Self { host: address.to_string(), port: self.port };
         match self.host.as_str() {
-            "localhost" => address.is_loopback(),
+            LOCALHOST => address.is_loopback(),
             _ => !is_local_address(address) || literal.is_allowed(hosts),
         }
     }

@@ -2,12 +2,12 @@
 
 use std::io::BufReader;
 
-use super::body::copy_body;
-use super::client_hello::{HelloInspection, MAX_HELLO_LENGTH, inspect_client_hello};
-use super::head::{BodyFraming, HeadReadError, MAX_HEAD_LENGTH, MessageHead, read_head};
-use super::proxy_environment;
-use super::request::ProxyRequest;
-use super::response::ForwardResponse;
+use crate::proxy::body::copy_body;
+use crate::proxy::client_hello::{HelloInspection, MAX_HELLO_LENGTH, inspect_client_hello};
+use crate::proxy::head::{BodyFraming, HeadReadError, MAX_HEAD_LENGTH, MessageHead, read_head};
+use crate::proxy::proxy_environment;
+use crate::proxy::request::ProxyRequest;
+use crate::proxy::response::ForwardResponse;
 
 fn parse(head: &str) -> Result<ProxyRequest, String> {
     let message = MessageHead::parse(head.as_bytes()).map_err(|error| error.to_string())?;
@@ -150,7 +150,7 @@ fn response_ends_connection_of_client() {
 }
 
 /// Returns a handshake message with these extensions.
-fn hello_message(extensions: &[(u16, Vec<u8>)]) -> Vec<u8> {
+pub(super) fn hello_message(extensions: &[(u16, Vec<u8>)]) -> Vec<u8> {
     let mut list = Vec::new();
     for (kind, content) in extensions {
         list.extend_from_slice(&kind.to_be_bytes());
@@ -162,19 +162,19 @@ fn hello_message(extensions: &[(u16, Vec<u8>)]) -> Vec<u8> {
     [&[1][..], &(body.len() as u32).to_be_bytes()[1..], &body].concat()
 }
 
-fn server_name(name: &str) -> (u16, Vec<u8>) {
+pub(super) fn server_name(name: &str) -> (u16, Vec<u8>) {
     let entry = [&[0][..], &(name.len() as u16).to_be_bytes(), name.as_bytes()].concat();
     (0, [&(entry.len() as u16).to_be_bytes()[..], &entry].concat())
 }
 
 /// Returns a message in records of at most this length.
-fn records(message: &[u8], length: usize) -> Vec<u8> {
+pub(super) fn records(message: &[u8], length: usize) -> Vec<u8> {
     let record = |part: &[u8]| [&[22, 3, 1][..], &(part.len() as u16).to_be_bytes(), part].concat();
     message.chunks(length).flat_map(record).collect()
 }
 
 #[test]
-fn server_name_is_found_however_the_handshake_is_split() {
+pub(super) fn server_name_is_found_however_the_handshake_is_split() {
     let message = hello_message(&[(0x2b, vec![2, 3, 4]), server_name("API.example.com")]);
     let expected = HelloInspection::Complete { server_name: Some("api.example.com".into()) };
     for length in 1..=message.len() {
