@@ -7,7 +7,7 @@ use std::io::BufReader;
 use crate::HostPattern;
 use crate::proxy::body::copy_body;
 use crate::proxy::client_hello::{HelloInspection, inspect_client_hello};
-use crate::proxy::head::{BodyFraming, MessageHead, read_head};
+use crate::proxy::head::{BodyFraming, HttpHead, read_head};
 use crate::proxy::request::{ForwardRequest, ProxyRequest};
 use crate::proxy::response::ForwardResponse;
 
@@ -18,7 +18,7 @@ pub fn check_proxy_request(bytes: &[u8]) {
     let mut rest = bytes;
     let Ok(Some(head)) = read_head(&mut rest, || Ok(())) else { return };
     assert_eq!([&head, rest].concat(), bytes, "the head and the rest are what the client sent");
-    let Ok(request) = MessageHead::parse(&head).and_then(|message| ProxyRequest::parse(&message)) else { return };
+    let Ok(request) = HttpHead::parse(&head).and_then(|message| ProxyRequest::parse(&message)) else { return };
     let target = request.target();
     let hosts = ["allowed.example", "*.below.example:8080", "127.0.0.1"].map(|pattern| pattern.parse::<HostPattern>());
     let is_allowed = target.is_allowed(&hosts.map(|pattern| pattern.expect("a pattern")));

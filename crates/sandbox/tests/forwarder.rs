@@ -1,4 +1,5 @@
 //! The forwarder as a process of its own: this program is started again, as the launcher of a sandbox is.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "this is a test without the usual harness")]
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};

@@ -1,5 +1,9 @@
 //! The proxy of a sandbox, with clients and servers of this machine.
-#![expect(clippy::disallowed_methods, reason = "real clients and servers are started")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "these are tests, which start real clients and servers"
+)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream};

@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 use super::body::copy_body;
 use super::client_hello::{HelloInspection, inspect_client_hello};
 use super::connector::{ConnectError, connect_server};
-use super::head::{HeadError, HeadReadError, MessageHead, read_head};
+use super::head::{HeadError, HeadReadError, HttpHead, read_head};
 use super::request::{ForwardRequest, ProxyRequest};
 use super::response::{ForwardResponse, denial_response, proxy_response};
 use super::stream::{ProxyStream, RelayStream, join_streams};
@@ -80,7 +80,7 @@ fn serve_request(context: &Arc<ProxyContext>, client: &mut BufReader<ProxyStream
         }
         Err(HeadReadError::Io(error)) => return Err(error.into()),
     };
-    let message = MessageHead::parse(&head)?;
+    let message = HttpHead::parse(&head)?;
     if !is_authorized(context, &message)? {
         let text = "The proxy needs the credentials of this sandbox, which the variable HTTPS_PROXY contains.";
         return refuse("407 Proxy authentication required", text);
@@ -93,7 +93,7 @@ fn serve_request(context: &Arc<ProxyContext>, client: &mut BufReader<ProxyStream
 }
 
 /// Returns whether a request has the token, if it needs one.
-fn is_authorized(context: &ProxyContext, message: &MessageHead<'_>) -> Result<bool, HeadError> {
+fn is_authorized(context: &ProxyContext, message: &HttpHead<'_>) -> Result<bool, HeadError> {
     let Some(expected) = &context.credentials else { return Ok(true) };
     let Some(value) = message.single_value("proxy-authorization")? else { return Ok(false) };
     let Some((scheme, credentials)) = value.split_at_checked(b"Basic ".len()) else { return Ok(false) };

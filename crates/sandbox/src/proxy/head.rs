@@ -44,7 +44,7 @@ pub(crate) enum BodyFraming {
 
 /// A start line and the fields below it.
 #[derive(Debug)]
-pub(crate) struct MessageHead<'a> {
+pub(crate) struct HttpHead<'a> {
     pub(crate) start_line: &'a [u8],
     pub(crate) fields: Vec<HeadField<'a>>,
 }
@@ -94,7 +94,7 @@ pub(crate) fn read_head(
     }
 }
 
-impl<'a> MessageHead<'a> {
+impl<'a> HttpHead<'a> {
     pub(crate) fn parse(head: &'a [u8]) -> Result<Self, HeadError> {
         let text = head.strip_suffix(HEAD_END).ok_or(HeadError("the head does not end"))?;
         let mut lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));

@@ -1,6 +1,6 @@
 //! A request of a client to the proxy, and the request that the server gets instead.
 
-use super::head::{BodyFraming, HeadError, MessageHead, is_token, write_field, write_framing};
+use super::head::{BodyFraming, HeadError, HttpHead, is_token, write_field, write_framing};
 use super::target::HostTarget;
 
 /// What a client asks the proxy for.
@@ -32,7 +32,7 @@ impl ProxyRequest {
     }
 
     /// Reads a request of a client.
-    pub(crate) fn parse(message: &MessageHead<'_>) -> Result<Self, HeadError> {
+    pub(crate) fn parse(message: &HttpHead<'_>) -> Result<Self, HeadError> {
         let parts: Vec<&[u8]> = message.start_line.split(|byte| *byte == b' ').collect();
         let [method, address, version] = parts[..] else {
             return Err(HeadError("the request line has no three parts"));

@@ -1,7 +1,7 @@
 //! A response of a server, and those of the proxy itself.
 
 use super::DenialReason;
-use super::head::{BodyFraming, HeadError, MessageHead, write_field};
+use super::head::{BodyFraming, HeadError, HttpHead, write_field};
 use super::target::HostTarget;
 
 /// A response of a server, as the client gets it.
@@ -17,7 +17,7 @@ pub(crate) struct ForwardResponse {
 impl ForwardResponse {
     /// Reads the head of a response. The client hears that the connection ends with it.
     pub(crate) fn parse(head: &[u8], is_head_only: bool) -> Result<Self, HeadError> {
-        let message = MessageHead::parse(head)?;
+        let message = HttpHead::parse(head)?;
         let status = parse_status(message.start_line).ok_or(HeadError("the status line is malformed"))?;
         if status == 101 {
             return Err(HeadError("the server changes the protocol"));

@@ -4,13 +4,13 @@ use std::io::BufReader;
 
 use crate::proxy::body::copy_body;
 use crate::proxy::client_hello::{HelloInspection, MAX_HELLO_LENGTH, inspect_client_hello};
-use crate::proxy::head::{BodyFraming, HeadReadError, MAX_HEAD_LENGTH, MessageHead, read_head};
+use crate::proxy::head::{BodyFraming, HeadReadError, HttpHead, MAX_HEAD_LENGTH, read_head};
 use crate::proxy::proxy_environment;
 use crate::proxy::request::ProxyRequest;
 use crate::proxy::response::ForwardResponse;
 
 fn parse(head: &str) -> Result<ProxyRequest, String> {
-    let message = MessageHead::parse(head.as_bytes()).map_err(|error| error.to_string())?;
+    let message = HttpHead::parse(head.as_bytes()).map_err(|error| error.to_string())?;
     ProxyRequest::parse(&message).map_err(|error| error.to_string())
 }
 
