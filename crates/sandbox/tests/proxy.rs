@@ -13,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use windlass_sandbox::{
@@ -23,6 +24,12 @@ use windlass_sandbox::{
 const TOKEN: &str = "secret-token";
 /// `windlass:secret-token`.
 const CREDENTIALS: &str = "Proxy-Authorization: Basic d2luZGxhc3M6c2VjcmV0LXRva2Vu\r\n";
+
+/// The longest time that a test waits for bytes of the proxy.
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(20);
+
+/// The longest time that the end of a proxy may take. It gives up on threads that do not end in five seconds.
+const MAX_DROP_TIME: Duration = Duration::from_secs(4);
 
 /// A proxy on a port of this machine, and what it reports.
 struct ProxyUnderTest {
@@ -44,7 +51,10 @@ impl ProxyUnderTest {
     }
 
     fn connect(&self) -> TcpStream {
-        TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap()
+        let client = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
+        // A tunnel that should not be there fails the test.
+        client.set_read_timeout(Some(MAX_ANSWER_TIME)).unwrap();
+        client
     }
 
     /// Sends a request without the empty line at its end, and returns the whole response.
@@ -342,7 +352,11 @@ fn tunnels_run_in_parallel_and_end_with_proxy() {
             assert_eq!(byte, [round]);
         }
     }
+    // This client has not asked for anything yet.
+    clients.push(proxy.connect());
+    let start = Instant::now();
     drop(proxy.proxy);
+    assert!(start.elapsed() < MAX_DROP_TIME, "all threads ended");
     for client in &mut clients {
         assert!(matches!(client.read(&mut byte), Ok(0) | Err(_)), "the tunnel has ended");
     }

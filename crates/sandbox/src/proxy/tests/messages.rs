@@ -203,7 +203,7 @@ fn handshake_with_two_names_or_foreign_bytes_is_malformed() {
     list.extend_from_slice(&name.1[2..]);
     let length = (list.len() as u16 - 2).to_be_bytes();
     list[..2].copy_from_slice(&length);
-    let valid = hello_message(&[name.clone()]);
+    let valid = hello_message(std::slice::from_ref(&name));
     let server_hello = [&[2][..], &valid[1..]].concat();
     let oversized = [&[1, 0xff, 0xff, 0xff][..], &valid[4..]].concat();
     let mut alert_between = records(&valid[..20], 20);
