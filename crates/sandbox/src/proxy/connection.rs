@@ -18,7 +18,7 @@ use super::stream::{ProxyStream, RelayStream, join_streams};
 use super::target::HostTarget;
 use super::{DenialReason, INTERNAL_HOST, INTERNAL_PORT, ProxyContext, ProxyEvent};
 
-/// How long a client may take to take a short response.
+/// How long a client may block the write of a short response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a client may take to close the connection after its last response, and how much it may send until then. A connection that
