@@ -4,9 +4,10 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
+use rustix::process::{Pid, Signal, kill_process};
 use windlass_sandbox::{FORWARD_COMMAND, ForwarderSetup, run_forward_command, start_forwarder};
 
 fn main() {
@@ -30,6 +31,7 @@ fn forwarder_process_listens_when_start_returns() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let setup = ForwarderSetup { socket, port };
     start_forwarder(&setup).unwrap();
+    let process = ForwarderProcess::find(&serde_json::to_string(&setup).unwrap());
     thread::spawn(move || {
         let (mut stream, _) = proxy.accept().unwrap();
         let mut text = String::new();
@@ -44,25 +46,35 @@ fn forwarder_process_listens_when_start_returns() {
     assert_eq!(text, "SOME TEXT");
     let taken = start_forwarder(&setup).unwrap_err().to_string();
     assert!(taken.starts_with("the forwarder of the sandbox does not start"), "{taken}");
-    check_streams_and_end(&serde_json::to_string(&setup).unwrap());
+    for stream in 0..3 {
+        let target = std::fs::read_link(process.directory.join("fd").join(stream.to_string())).unwrap();
+        assert_eq!(target, Path::new("/dev/null"), "stream {stream}");
+    }
 }
 
-/// Finds the forwarder, checks that its standard streams lead nowhere, and ends it.
-fn check_streams_and_end(setup: &str) {
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        #[expect(clippy::disallowed_methods, reason = "processes are looked for")]
-        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        if command.split(|byte| *byte == 0).nth(2) != Some(setup.as_bytes()) {
-            continue;
-        }
-        let process =
-            entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(rustix::process::Pid::from_raw);
-        for stream in 0..3 {
-            let target = std::fs::read_link(entry.path().join("fd").join(stream.to_string())).unwrap();
-            assert_eq!(target, Path::new("/dev/null"), "stream {stream}");
-        }
-        rustix::process::kill_process(process.unwrap(), rustix::process::Signal::KILL).unwrap();
-        return;
+/// A forwarder in the background. It ends with the test.
+struct ForwarderProcess {
+    directory: PathBuf,
+}
+
+impl ForwarderProcess {
+    /// Finds the process with this setup.
+    fn find(setup: &str) -> Self {
+        let is_forwarder = |directory: &PathBuf| {
+            #[expect(clippy::disallowed_methods, reason = "a process is looked for")]
+            let command = std::fs::read(directory.join("cmdline")).unwrap_or_default();
+            command.split(|byte| *byte == 0).nth(2) == Some(setup.as_bytes())
+        };
+        let mut processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        Self { directory: processes.find(is_forwarder).expect("the forwarder runs") }
     }
-    panic!("the forwarder is not running");
+}
+
+impl Drop for ForwarderProcess {
+    fn drop(&mut self) {
+        let id = self.directory.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
+        if let Some(process) = id.and_then(Pid::from_raw) {
+            _ = kill_process(process, Signal::KILL);
+        }
+    }
 }
