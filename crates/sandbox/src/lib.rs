@@ -13,6 +13,14 @@
 //!
 //! Not here: which policy an agent gets (`app`), how programs are started and ended (`process`).
 
+mod forwarder;
+pub mod laws;
 mod policy;
+mod proxy;
 
+pub use forwarder::{FORWARD_COMMAND, ForwarderSetup, run_forward_command, run_forwarder, start_forwarder};
 pub use policy::{HostPattern, HostPatternError, NetworkPolicy, ResourceLimits, SandboxPolicy};
+pub use proxy::{
+    DenialReason, HostResolver, INTERNAL_HOST, INTERNAL_PORT, NetworkProxy, ProxyAddress, ProxyEvent, ProxyListener,
+    ProxySettings, RelayHandler, RelayStream, proxy_environment, resolve_host,
+};

@@ -1,0 +1,4 @@
+//! Tests that need the inside of the proxy.
+
+mod messages;
+mod tunnels;
