@@ -13,6 +13,42 @@
 //!
 //! Not here: which policy an agent gets (`app`), how programs are started and ended (`process`).
 
-mod policy;
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
+mod backend;
+mod bubblewrap;
+mod forwarder;
+#[cfg(target_os = "linux")]
+mod landlock;
+mod launch_setup;
+#[cfg(target_os = "linux")]
+mod launcher;
+#[cfg(not(target_os = "linux"))]
+mod other;
+mod policy;
+mod policy_check;
+mod sandbox;
+#[cfg(target_os = "linux")]
+mod seccomp;
+
+pub use backend::{
+    BackendNameError, BackendObstacle, BackendReport, BackendsUnavailable, SandboxBackend, find_backend, probe_backends,
+};
+pub use forwarder::ForwarderSetup;
+#[cfg(target_os = "linux")]
+pub use landlock::LandlockError;
+pub use launch_setup::LAUNCH_ARGUMENT;
+#[cfg(target_os = "linux")]
+pub use launcher::{LaunchError, launch_program};
+#[cfg(not(target_os = "linux"))]
+pub use other::{LaunchError, launch_program};
 pub use policy::{HostPattern, HostPatternError, NetworkPolicy, ResourceLimits, SandboxPolicy};
+pub use policy_check::PolicyError;
+pub use sandbox::Sandbox;
+
+#[cfg(target_os = "linux")]
+use landlock::check_kernel;
+#[cfg(not(target_os = "linux"))]
+use other::{check_kernel, check_seccomp};
+#[cfg(target_os = "linux")]
+use seccomp::check_seccomp;

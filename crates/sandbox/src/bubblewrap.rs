@@ -1,0 +1,235 @@
+//! The command line of bubblewrap for a policy.
+//!
+//! ```text
+//!   / read-only ─► /dev, /proc, /run, /tmp of its own ─► writable, protected and kept paths, outer ones first ─► hidden paths
+//! ```
+//!
+//! Invariants:
+//! - Later mounts cover earlier ones, so the innermost of the writable and protected paths decides, and hidden paths win.
+//! - A directory between a writable one and a protected or hidden path is a mount of its own. It cannot be renamed, which would
+//!   take the path out of reach of the policy.
+//! - A protected or hidden path that is missing below a writable directory is covered by an empty directory, which bubblewrap
+//!   creates there and leaves behind. Elsewhere the program cannot create it, and nothing is done.
+//! - A file that is hidden is hidden until another program replaces it. A directory is hidden for good.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use windlass_process::file;
+
+use crate::policy_check::{RESOLVER_FILE, SHARED_DIRECTORIES, find_innermost, find_missing_part};
+use crate::{NetworkPolicy, SandboxPolicy};
+
+/// The program `windlass` inside of the sandbox. It has this path also where its own path is hidden.
+pub(crate) const LAUNCHER_PATH: &str = "/run/windlass";
+/// The socket of the proxy inside of the sandbox.
+pub(crate) const PROXY_SOCKET_PATH: &str = "/run/windlass-proxy.sock";
+/// The directory for temporary files inside of the sandbox.
+pub(crate) const TEMPORARY_PATH: &str = "/tmp";
+
+/// The name of the program, which is looked up in `PATH`.
+pub(crate) const PROGRAM: &str = "bwrap";
+
+/// Options for what a sandbox does not share with the system. A probe uses the same ones.
+///
+/// `--die-with-parent` is missing: the kernel would end the program together with the thread that started it, and not with the
+/// process. The supervisor of `windlass-process` ends what is left.
+pub(crate) const NAMESPACE_OPTIONS: [&str; 8] = [
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--disable-userns",
+    "--cap-drop",
+    "ALL",
+];
+
+/// Entries of `/run` with programs and libraries, on systems that keep them there.
+const RUN_DIRECTORIES: [&str; 2] = ["/run/current-system", "/run/opengl-driver"];
+
+const UNIX_SOCKET_TABLE: &str = "/proc/net/unix";
+const MAX_SOCKET_TABLE: u64 = 16 * 1024 * 1024;
+
+/// What a mount allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PathAccess {
+    Write,
+    Read,
+    /// An empty directory.
+    Empty,
+}
+
+/// Returns the words of bubblewrap up to the `--` before the program.
+pub(crate) fn build_arguments(policy: &SandboxPolicy, launcher: &Path, proxy_socket: Option<&Path>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::iter::once(PROGRAM).chain(NAMESPACE_OPTIONS).map(OsString::from).collect();
+    let mut add = |line: &[&dyn AsRef<std::ffi::OsStr>]| words.extend(line.iter().map(|word| word.as_ref().to_owned()));
+    if policy.network != NetworkPolicy::All {
+        add(&[&"--unshare-net"]);
+    }
+    add(&[&"--ro-bind", &"/", &"/", &"--dev", &"/dev", &"--proc", &"/proc", &"--tmpfs", &"/run"]);
+    for path in run_entries(policy) {
+        add(&[&"--ro-bind", &path, &path]);
+    }
+    add(&[&"--ro-bind", &launcher, &LAUNCHER_PATH]);
+    if let Some(socket) = proxy_socket {
+        add(&[&"--bind", &socket, &PROXY_SOCKET_PATH]);
+    }
+    for place in [TEMPORARY_PATH, "/var/tmp"] {
+        if Path::new(place).is_dir() {
+            add(&[&"--bind", &policy.temporary, &place]);
+        }
+    }
+    for (path, access) in path_mounts(policy, launcher) {
+        match access {
+            PathAccess::Write => add(&[&"--bind", &path, &path]),
+            PathAccess::Read => add(&[&"--ro-bind", &path, &path]),
+            PathAccess::Empty => add(&[&"--perms", &"0555", &"--tmpfs", &path, &"--remount-ro", &path]),
+        }
+    }
+    for path in visible_only(policy, &policy.hidden).into_iter().chain(outside_sockets(policy)) {
+        match path.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => {
+                add(&[&"--perms", &"0555", &"--tmpfs", &path, &"--remount-ro", &path]);
+            }
+            Ok(_) => add(&[&"--ro-bind", &"/dev/null", &path]),
+            // Its first missing part is covered.
+            Err(_) => {}
+        }
+    }
+    add(&[&"--remount-ro", &"/run", &"--"]);
+    words
+}
+
+/// Returns the mounts of writable and protected paths and of the directories around them, outer ones first.
+fn path_mounts(policy: &SandboxPolicy, launcher: &Path) -> BTreeMap<PathBuf, PathAccess> {
+    // The order of a map of paths is by their parts, so that a directory comes before its entries.
+    let mut mounts: BTreeMap<PathBuf, PathAccess> = BTreeMap::new();
+    for path in &policy.write {
+        mounts.insert(path.clone(), PathAccess::Write);
+    }
+    let is_writable = |path: &PathBuf| find_innermost(&policy.write, path).is_some();
+    let own_program = launcher.to_owned();
+    let protected = policy.protected.iter().chain([&own_program]).filter(|path| is_writable(path));
+    for path in protected.clone() {
+        if path.exists() {
+            mounts.insert(path.clone(), PathAccess::Read);
+        }
+    }
+    for path in protected.chain(policy.hidden.iter().filter(|path| is_writable(path))) {
+        let missing = find_missing_part(path);
+        let existing = missing.map_or(path.as_path(), |missing| missing.parent().unwrap_or(missing));
+        let first_kept = if missing.is_some() { existing } else { path.parent().unwrap_or(path) };
+        for directory in first_kept.ancestors().take_while(|above| is_writable(&above.to_path_buf())) {
+            if !mounts.contains_key(directory) {
+                let access = innermost_access(&mounts, directory);
+                mounts.insert(directory.to_owned(), access);
+            }
+        }
+        if let Some(missing) = missing {
+            // Below a protected directory the program cannot create it.
+            if innermost_access(&mounts, existing) == PathAccess::Write {
+                mounts.insert(missing.to_owned(), PathAccess::Empty);
+            }
+        }
+    }
+    mounts
+}
+
+/// Returns the access of the innermost mount around a path.
+fn innermost_access(mounts: &BTreeMap<PathBuf, PathAccess>, path: &Path) -> PathAccess {
+    path.ancestors().find_map(|above| mounts.get(above)).copied().unwrap_or(PathAccess::Read)
+}
+
+/// Returns those of these paths that the sandbox would show: not below directories that it replaces.
+fn visible_only(policy: &SandboxPolicy, paths: &[PathBuf]) -> Vec<PathBuf> {
+    let is_replaced = |path: &PathBuf| SHARED_DIRECTORIES.iter().any(|shared| path.starts_with(shared));
+    let is_shown = |path: &&PathBuf| !is_replaced(path) || find_innermost(&policy.write, path).is_some();
+    let mut shown: Vec<PathBuf> = paths.iter().filter(is_shown).cloned().collect();
+    shown.sort();
+    // A path below a hidden directory has gone with it.
+    shown.dedup_by(|path, before| path.starts_with(before));
+    shown
+}
+
+/// Returns the entries of `/run` that a program needs.
+fn run_entries(policy: &SandboxPolicy) -> Vec<PathBuf> {
+    let directories = RUN_DIRECTORIES.iter().map(PathBuf::from).filter(|path| path.exists());
+    let resolver = Path::new(RESOLVER_FILE).canonicalize().ok();
+    let resolver = resolver.filter(|path| path.starts_with("/run") && policy.network == NetworkPolicy::All);
+    directories.chain(resolver).collect()
+}
+
+/// Returns the Unix sockets that exist now and that the program could reach by their paths. A read-only mount does not keep a
+/// program from connecting. Those in writable directories belong to the work.
+fn outside_sockets(policy: &SandboxPolicy) -> Vec<PathBuf> {
+    let table = file::read_text_file(Path::new(UNIX_SOCKET_TABLE), MAX_SOCKET_TABLE).unwrap_or_default();
+    let path = |line: &str| line.find(" /").map(|start| PathBuf::from(&line[start + 1..]));
+    let is_covered = |path: &PathBuf| {
+        let covers = |directory: &str| path.starts_with(directory);
+        SHARED_DIRECTORIES.iter().any(|shared| covers(shared))
+            || ["/dev", "/proc"].iter().any(|kernel| covers(kernel))
+            || find_innermost(&policy.write, path).is_some()
+            || find_innermost(&policy.hidden, path).is_some()
+    };
+    let mut found: Vec<PathBuf> = table.lines().filter_map(path).filter_map(|path| path.canonicalize().ok()).collect();
+    found.retain(|path| !is_covered(path));
+    found.sort();
+    found.dedup();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_go_from_outer_to_inner_paths_and_keep_directories_in_place() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        for directory in ["work/.git/hooks", "work/.windlass/worktrees/one", "work/deep/er"] {
+            std::fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        std::fs::write(root.join("work/deep/er/secret"), "").unwrap();
+        let policy = SandboxPolicy {
+            write: vec![root.join("work/.windlass/worktrees/one"), root.join("work")],
+            protected: vec![
+                root.join("work/.git/hooks"),
+                root.join("work/.windlass"),
+                root.join("work/new/dir"),
+                root.join("etc"),
+            ],
+            hidden: vec![root.join("work/deep/er/secret"), root.join("work/.windlass/missing")],
+            temporary: root.clone(),
+            ..Default::default()
+        };
+        let mounts: Vec<String> = path_mounts(&policy, Path::new("/usr/bin/windlass"))
+            .iter()
+            .map(|(path, access)| format!("{} {access:?}", path.strip_prefix(&root).unwrap().display()))
+            .collect();
+        let expected = [
+            "work Write",
+            "work/.git Write",
+            "work/.git/hooks Read",
+            "work/.windlass Read",
+            "work/.windlass/worktrees/one Write",
+            "work/deep Write",
+            "work/deep/er Write",
+            "work/new Empty",
+        ];
+        assert_eq!(mounts, expected);
+    }
+
+    #[test]
+    fn network_is_shared_only_if_all_of_it_is_allowed() {
+        let words = |network| {
+            let policy = SandboxPolicy { network, temporary: "/tmp/x".into(), ..Default::default() };
+            build_arguments(&policy, Path::new("/usr/bin/windlass"), None)
+        };
+        let unshares = |network| words(network).contains(&"--unshare-net".into());
+        assert!(unshares(NetworkPolicy::None));
+        assert!(unshares(NetworkPolicy::Hosts(Vec::new())));
+        assert!(!unshares(NetworkPolicy::All));
+    }
+}
