@@ -15,11 +15,16 @@ mod usage;
 use std::process::ExitCode;
 
 use windlass_app::{SUPERVISE_ARGUMENT, environment, project};
+use windlass_sandbox::LAUNCH_ARGUMENT;
 
 use crate::output::{EarlyExit, MessageWriter, Output};
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    // The launcher of a sandbox starts before each program in one, and becomes it.
+    if environment::first_argument().is_some_and(|argument| argument == LAUNCH_ARGUMENT) {
+        return commands::launch_sandboxed_program(&environment::command_line_arguments());
+    }
     // A supervisor is started for every session and needs nothing of the rest, so it comes first.
     if environment::first_argument().is_some_and(|argument| argument == SUPERVISE_ARGUMENT) {
         return windlass_process::supervisor::serve_owner();

@@ -1,11 +1,11 @@
 //! The command line of bubblewrap for a policy.
 //!
 //! ```text
-//!   / read-only ─► /dev, /proc, /run, /tmp of its own ─► writable, protected and kept paths, outer ones first ─► hidden paths
+//!   / read-only ─► /dev, /proc, /run, /tmp of its own ─► writable, protected and hidden paths, outer ones first
 //! ```
 //!
 //! Invariants:
-//! - Later mounts cover earlier ones, so the innermost of the writable and protected paths decides, and hidden paths win.
+//! - Later mounts cover earlier ones, so the innermost path decides.
 //! - A directory between a writable one and a protected or hidden path is a mount of its own. It cannot be renamed, which would
 //!   take the path out of reach of the policy.
 //! - A protected or hidden path that is missing below a writable directory is covered by an empty directory, which bubblewrap
@@ -57,8 +57,10 @@ const MAX_SOCKET_TABLE: u64 = 16 * 1024 * 1024;
 enum PathAccess {
     Write,
     Read,
-    /// An empty directory.
-    Empty,
+    /// A hidden directory, or a missing one in a writable directory.
+    EmptyDirectory,
+    /// A hidden file.
+    EmptyFile,
 }
 
 /// Returns the words of bubblewrap up to the `--` before the program.
@@ -81,57 +83,53 @@ pub(crate) fn build_arguments(policy: &SandboxPolicy, launcher: &Path, proxy_soc
             add(&[&"--bind", &policy.temporary, &place]);
         }
     }
-    for (path, access) in path_mounts(policy, launcher) {
+    let mounts = path_mounts(policy, launcher);
+    for (path, access) in &mounts {
         match access {
-            PathAccess::Write => add(&[&"--bind", &path, &path]),
-            PathAccess::Read => add(&[&"--ro-bind", &path, &path]),
-            PathAccess::Empty => add(&[&"--perms", &"0555", &"--tmpfs", &path, &"--remount-ro", &path]),
+            PathAccess::Write => add(&[&"--bind", path, path]),
+            PathAccess::Read => add(&[&"--ro-bind", path, path]),
+            PathAccess::EmptyDirectory => add(&[&"--perms", &"0555", &"--tmpfs", path]),
+            PathAccess::EmptyFile => add(&[&"--ro-bind", &"/dev/null", path]),
         }
     }
-    for path in visible_only(policy, &policy.hidden).into_iter().chain(outside_sockets(policy)) {
-        match path.symlink_metadata() {
-            Ok(metadata) if metadata.is_dir() => {
-                add(&[&"--perms", &"0555", &"--tmpfs", &path, &"--remount-ro", &path]);
-            }
-            Ok(_) => add(&[&"--ro-bind", &"/dev/null", &path]),
-            // Its first missing part is covered.
-            Err(_) => {}
-        }
-    }
+    // Bubblewrap has made the directories for inner mounts by now.
+    let empty = mounts.iter().filter(|(_, access)| **access == PathAccess::EmptyDirectory).map(|(path, _)| path);
+    empty.for_each(|path| add(&[&"--remount-ro", path]));
     add(&[&"--remount-ro", &"/run", &"--"]);
     words
 }
 
-/// Returns the mounts of writable and protected paths and of the directories around them, outer ones first.
+/// Returns the mounts of the paths of a policy and of the directories around them, outer ones first.
 fn path_mounts(policy: &SandboxPolicy, launcher: &Path) -> BTreeMap<PathBuf, PathAccess> {
     // The order of a map of paths is by their parts, so that a directory comes before its entries.
     let mut mounts: BTreeMap<PathBuf, PathAccess> = BTreeMap::new();
     for path in &policy.write {
         mounts.insert(path.clone(), PathAccess::Write);
     }
-    let is_writable = |path: &PathBuf| find_innermost(&policy.write, path).is_some();
     let own_program = launcher.to_owned();
-    let protected = policy.protected.iter().chain([&own_program]).filter(|path| is_writable(path));
-    for path in protected.clone() {
-        if path.exists() {
-            mounts.insert(path.clone(), PathAccess::Read);
-        }
+    let protected = || policy.protected.iter().chain([&own_program]).filter(|path| is_shown(policy, path));
+    let hidden = || policy.hidden.iter().filter(|path| is_shown(policy, path));
+    for path in protected().filter(|path| path.exists()) {
+        mounts.insert(path.clone(), PathAccess::Read);
     }
-    for path in protected.chain(policy.hidden.iter().filter(|path| is_writable(path))) {
+    let sockets = outside_sockets(policy);
+    for path in hidden().chain(&sockets) {
+        match path.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => mounts.insert(path.clone(), PathAccess::EmptyDirectory),
+            Ok(_) => mounts.insert(path.clone(), PathAccess::EmptyFile),
+            Err(_) => None,
+        };
+    }
+    for path in protected().chain(hidden()) {
         let missing = find_missing_part(path);
-        let existing = missing.map_or(path.as_path(), |missing| missing.parent().unwrap_or(missing));
-        let first_kept = if missing.is_some() { existing } else { path.parent().unwrap_or(path) };
-        for directory in first_kept.ancestors().take_while(|above| is_writable(&above.to_path_buf())) {
-            if !mounts.contains_key(directory) {
-                let access = innermost_access(&mounts, directory);
-                mounts.insert(directory.to_owned(), access);
-            }
+        let parent = missing.unwrap_or(path).parent().unwrap_or(Path::new("/"));
+        let writable = parent.ancestors().take_while(|above| innermost_access(&mounts, above) == PathAccess::Write);
+        let around: Vec<PathBuf> = writable.map(Path::to_path_buf).collect();
+        if let Some(missing) = missing.filter(|_| !around.is_empty()) {
+            mounts.insert(missing.to_owned(), PathAccess::EmptyDirectory);
         }
-        if let Some(missing) = missing {
-            // Below a protected directory the program cannot create it.
-            if innermost_access(&mounts, existing) == PathAccess::Write {
-                mounts.insert(missing.to_owned(), PathAccess::Empty);
-            }
+        for directory in around {
+            mounts.insert(directory, PathAccess::Write);
         }
     }
     mounts
@@ -142,15 +140,10 @@ fn innermost_access(mounts: &BTreeMap<PathBuf, PathAccess>, path: &Path) -> Path
     path.ancestors().find_map(|above| mounts.get(above)).copied().unwrap_or(PathAccess::Read)
 }
 
-/// Returns those of these paths that the sandbox would show: not below directories that it replaces.
-fn visible_only(policy: &SandboxPolicy, paths: &[PathBuf]) -> Vec<PathBuf> {
-    let is_replaced = |path: &PathBuf| SHARED_DIRECTORIES.iter().any(|shared| path.starts_with(shared));
-    let is_shown = |path: &&PathBuf| !is_replaced(path) || find_innermost(&policy.write, path).is_some();
-    let mut shown: Vec<PathBuf> = paths.iter().filter(is_shown).cloned().collect();
-    shown.sort();
-    // A path below a hidden directory has gone with it.
-    shown.dedup_by(|path, before| path.starts_with(before));
-    shown
+/// Returns whether the sandbox would show a path: not below a directory that it replaces.
+fn is_shown(policy: &SandboxPolicy, path: &Path) -> bool {
+    let is_replaced = SHARED_DIRECTORIES.iter().any(|shared| path.starts_with(shared));
+    !is_replaced || find_innermost(&policy.write, path).is_some()
 }
 
 /// Returns the entries of `/run` that a program needs.
@@ -216,7 +209,8 @@ mod tests {
             "work/.windlass/worktrees/one Write",
             "work/deep Write",
             "work/deep/er Write",
-            "work/new Empty",
+            "work/deep/er/secret EmptyFile",
+            "work/new EmptyDirectory",
         ];
         assert_eq!(mounts, expected);
     }

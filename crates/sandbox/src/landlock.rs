@@ -17,7 +17,7 @@ use landlock::{
 };
 
 use crate::launch_setup::LandlockRules;
-use crate::policy_check::{RESOLVER_FILE, SHARED_DIRECTORIES};
+use crate::policy_check::{RESOLVER_FILE, SHARED_DIRECTORIES, find_innermost};
 use crate::{NetworkPolicy, SandboxPolicy};
 
 /// The version that the rules need: it keeps signals and abstract sockets inside.
@@ -104,6 +104,9 @@ fn path_rules(policy: &SandboxPolicy) -> Result<Vec<PathRule>, LandlockError> {
         builder.allow(path, read, AccessFs::ReadDir.into(), &policy.hidden)?;
         builder.allow(path, all, BitFlags::EMPTY, &read_only)?;
     }
+    for path in policy.protected.iter().filter(|path| find_innermost(&hidden_outside, path).is_some()) {
+        builder.allow(path, read, BitFlags::EMPTY, &policy.hidden)?;
+    }
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     for path in DEVICES.iter().map(PathBuf::from).chain(own_terminals()) {
         builder.rules.push(PathRule { path, rights: device });
@@ -137,6 +140,18 @@ impl PathRuleBuilder {
         around: BitFlags<AccessFs>,
         excepted: &[PathBuf],
     ) -> Result<(), LandlockError> {
+        // What lies around the path does not count: the innermost path decides.
+        let inner: Vec<PathBuf> = excepted.iter().filter(|except| except.starts_with(path)).cloned().collect();
+        self.allow_except(path, rights, around, &inner)
+    }
+
+    fn allow_except(
+        &mut self,
+        path: &Path,
+        rights: BitFlags<AccessFs>,
+        around: BitFlags<AccessFs>,
+        excepted: &[PathBuf],
+    ) -> Result<(), LandlockError> {
         if excepted.iter().any(|except| path.starts_with(except)) {
             return Ok(());
         }
@@ -162,7 +177,7 @@ impl PathRuleBuilder {
             let entry = entry.map_err(failure)?;
             // A link leads to a path with a rule of its own, or to none.
             if !entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-                self.allow(&entry.path(), rights, around, excepted)?;
+                self.allow_except(&entry.path(), rights, around, excepted)?;
             }
         }
         Ok(())
