@@ -46,6 +46,19 @@ pub(crate) const NAMESPACE_OPTIONS: [&str; 8] = [
     "ALL",
 ];
 
+/// Settings of the whole kernel, which root could change in a namespace, too.
+const KERNEL_SETTINGS: [&str; 9] = [
+    "/proc/acpi",
+    "/proc/bus",
+    "/proc/dynamic_debug",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/mtrr",
+    "/proc/scsi",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+
 /// Entries of `/run` with programs and libraries, on systems that keep them there.
 const RUN_DIRECTORIES: [&str; 2] = ["/run/current-system", "/run/opengl-driver"];
 
@@ -71,6 +84,9 @@ pub(crate) fn build_arguments(policy: &SandboxPolicy, launcher: &Path, proxy_soc
         add(&[&"--unshare-net"]);
     }
     add(&[&"--ro-bind", &"/", &"/", &"--dev", &"/dev", &"--proc", &"/proc", &"--tmpfs", &"/run"]);
+    for path in KERNEL_SETTINGS {
+        add(&[&"--ro-bind-try", &path, &path]);
+    }
     for path in run_entries(policy) {
         add(&[&"--ro-bind", &path, &path]);
     }

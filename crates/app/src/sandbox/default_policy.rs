@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use windlass_process::file;
 use windlass_sandbox::{NetworkPolicy, ResourceLimits, SandboxBackend, SandboxPolicy};
-use windlass_vcs::git::GitRepository;
+use windlass_vcs::git::{GitRepository, has_git_entry};
 
 use super::secret_paths::find_secret_paths;
 use crate::project::{self, PROJECT_DIRECTORY, Project};
@@ -92,7 +92,7 @@ fn protect_repository(policy: &mut SandboxPolicy, work: &Path, backend: SandboxB
         policy.protected.extend(Some(work.join(".git")).filter(|path| is_real_path(path)));
         return;
     };
-    let worktree = work.ancestors().find(|above| above.join(".git").is_file());
+    let worktree = work.ancestors().find(|above| has_git_entry(above)).filter(|above| above.join(".git").is_file());
     match worktree.and_then(|worktree| Some((worktree, read_git_pointer(worktree)?))) {
         Some((worktree, admin)) if admin != repository.common => {
             let shared = SHARED_GIT_ENTRIES.iter().map(|name| repository.common.join(name));
