@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +85,7 @@ impl HostWorld {
             .unwrap();
         let memory_key = 0x5711_0000 | (std::process::id() & 0xffff);
         let inbound_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let abstract_name = format!("windlass-test-{}", std::process::id());
+        let abstract_name = format!("windlass-test-{}", path.file_name().unwrap().display());
         let mut world = Self {
             root,
             others,
@@ -300,4 +300,121 @@ fn escapes_succeed_without_sandbox() {
     assert!(!is_root || refused.is_empty(), "{refused:#?}");
     let broken: Vec<_> = results.iter().filter(|(_, word)| word.starts_with("broken")).collect();
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// Ordinary programs work in a linked worktree, in which agents work.
+#[test]
+fn ordinary_programs_work_in_each_backend() {
+    for backend in BACKENDS {
+        let world = HostWorld::new();
+        let cargo = std::env::var("CARGO").unwrap();
+        let script = format!(
+            "set -e
+            echo work > file && git add file && git commit -qm two && git log --oneline | wc -l
+            git checkout -q -b topic && git branch --list topic | wc -l && git status --short | wc -l
+            mkdir -p fresh && cd fresh && git init -q -b main . && echo x > a && git add a && git commit -qm first
+            git rev-parse --verify -q HEAD | wc -l
+            cd .. && {cargo} --version | cut -d' ' -f1
+            {PYTHON} -c 'import json, tempfile, subprocess; print(json.dumps([len(tempfile.mkdtemp()) > 0]))'
+            {PYTHON} -c 'import subprocess; print(subprocess.check_output([\"echo\", \"child\"], text=True).strip())'
+            node -e 'setTimeout(() => console.log(require(\"fs\").readFileSync(\"file\", \"utf8\").trim()), 5)'
+            printf 'int main(void) {{ return 7; }}' > main.c && cc -o main main.c && {{ ./main || echo $?; }}
+            seq 5 | sort -r | head -1; cat < /dev/null; echo x > /dev/null; echo $((1 + 1)) | tee \"$TMPDIR/sum\"
+            exit 5"
+        );
+        let mut command = world.sandboxed(backend, &[], &["bash", "-c", &script.replace("\\\"", "\"")]);
+        let output = command.current_dir(world.path("project-other")).output().unwrap();
+        assert_eq!(output.status.code(), Some(5), "{backend}: {}", describe(&output));
+        let lines = text(&output.stdout).replace('\n', " ");
+        assert_eq!(lines, "2 1 0 1 cargo [true] child work 7 5 2", "{backend}: {}", describe(&output));
+    }
+}
+
+#[test]
+fn limits_hold_for_each_backend() {
+    for backend in BACKENDS {
+        let world = HostWorld::new();
+        let run = |options: &[&str], script: &str| {
+            let output = world.sandboxed(backend, options, &[PYTHON, "-c", script]).output().unwrap();
+            (output.status.code(), text(&output.stdout), text(&output.stderr))
+        };
+        let memory = "
+import sys
+sys.stdout.write(str(len(bytearray(1 << 20))) + ' ')
+sys.stdout.flush()
+bytearray(1 << 29)";
+        let (code, out, error) = run(&["--memory", "256M"], memory);
+        assert_eq!((code, &*out), (Some(1), "1048576"), "{backend}: {error}");
+        assert!(error.contains("MemoryError"), "{backend}: {error}");
+
+        let files = "
+import os
+try:
+    while True:
+        last = os.open('/dev/null', os.O_RDONLY)
+except OSError as error:
+    print(last, error.errno)";
+        assert_eq!(run(&["--open-files", "40"], files).1, "39 24", "{backend}");
+
+        let endless = "print('started', flush=True)\nwhile True: pass";
+        let (code, out, _) = run(&["--cpu", "1"], endless);
+        assert_eq!(out, "started");
+        assert_ne!(code, Some(0), "{backend}");
+
+        let (code, _, error) = run(&["--processes", "20"], "print('started')");
+        if rustix::process::getuid().is_root() || backend == "landlock" {
+            assert_eq!(code, Some(1));
+            assert!(error.contains("cannot limit the number of processes"), "{backend}: {error}");
+        }
+    }
+}
+
+/// With the whole network, the servers of the machine can be reached, and its Unix sockets still cannot.
+#[test]
+fn whole_network_has_no_unix_sockets_of_others() {
+    for backend in BACKENDS {
+        let world = HostWorld::new();
+        let script = "
+import socket, sys
+def echo(family, address):
+    try:
+        with socket.socket(family) as client:
+            client.settimeout(2)
+            client.connect(address)
+            client.send(b'x')
+            return client.recv(1) == b'x'
+    except OSError:
+        return False
+print(echo(socket.AF_INET, ('127.0.0.1', int(sys.argv[1]))),
+    echo(socket.AF_UNIX, '\\0' + sys.argv[2]), *[echo(socket.AF_UNIX, path) for path in sys.argv[3:]])";
+        let sockets = ["home/bus", "outside/docker.sock"].map(|name| world.path(name).display().to_string());
+        let port = world.ports["tcp_port"].to_string();
+        let program = [PYTHON, "-c", script, &port, &world.abstract_name, &sockets[0], &sockets[1]];
+        let output = world.sandboxed(backend, &["--network", "all"], &program).output().unwrap();
+        assert_eq!(text(&output.stdout), "True False False False", "{backend}: {}", describe(&output));
+    }
+}
+
+#[test]
+fn sandbox_that_cannot_be_made_is_an_error() {
+    let world = HostWorld::new();
+    let failure = |options: &[&str], program: &str| {
+        let output = world.sandboxed("landlock", options, &[program]).output().unwrap();
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, error) = failure(&["--network", "example.com"], "true");
+    assert_eq!((code, error.contains("not built yet")), (Some(1), true), "{error}");
+    let (code, error) = failure(&["--write", "/"], "true");
+    assert_eq!((code, error.contains("whole system")), (Some(1), true), "{error}");
+    let (code, error) = failure(&["--write", "missing"], "true");
+    assert_eq!((code, error.contains("create it first")), (Some(1), true), "{error}");
+    let (code, error) = failure(&[], "no-such-program");
+    assert_eq!((code, error.contains("cannot start `no-such-program`")), (Some(126), true), "{error}");
+    let output = world.program(WINDLASS).args(["sandbox-launch", "{}", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(126));
+    assert!(text(&output.stderr).contains("cannot read the setup"), "{}", describe(&output));
+
+    let mut command = world.sandboxed("bubblewrap", &[], &["true"]);
+    let output = command.env("PATH", "/nonexistent").output().unwrap();
+    assert!(text(&output.stderr).contains("install the package `bubblewrap`"), "{}", describe(&output));
 }

@@ -315,6 +315,7 @@ def rename_file_out_of_project():
 @escape()
 def rename_directory_around_hidden_file():
     os.rename("conf", "conf-moved")
+    os.rename("conf-moved", "conf")
     return True
 
 
@@ -363,6 +364,7 @@ def redirect_git_directory():
 @escape()
 def rename_git_directory():
     os.rename(".git", ".git-moved")
+    os.rename(".git-moved", ".git")
     return True
 
 
@@ -471,11 +473,11 @@ def read_memory_of_process():
 
 
 @escape()
-def list_files_of_process():
-    return bool(os.listdir(f"/proc/{VICTIM}/fd"))
+def read_open_file_of_process():
+    return bool(os.readlink(f"/proc/{VICTIM}/fd/0"))
 
 
-@escape()
+@escape(control=False)
 def read_root_of_first_process():
     return read(f"/proc/1/root{HOME}/.netrc")
 
@@ -547,7 +549,7 @@ def write_kernel_setting():
     return True
 
 
-@escape()
+@escape(control=False)
 def trigger_kernel_request():
     os.close(os.open("/proc/sysrq-trigger", os.O_WRONLY))
     return True
@@ -625,12 +627,12 @@ def open_by_handle():
     return reaches_kernel(304, 265, -1, 0, 0)
 
 
-@escape()
+@escape(control=False)
 def load_kernel():
     return reaches_kernel(246, 104, 0, 99, 0, 0x7FFF)
 
 
-@escape()
+@escape(control=False)
 def load_module():
     return reaches_kernel(313, 273, -1, 0, 99)
 
@@ -729,7 +731,7 @@ def send_datagram():
 @escape()
 def connect_with_first_packet():
     with socket.socket() as client:
-        client.settimeout(0.5)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 500_000))
         client.sendto(b"hello", 0x20000000, ("127.0.0.1", SETTING["tcp_port"]))
         return client.recv(16) == b"hello"
 
