@@ -107,8 +107,8 @@ const NAMESPACE_FLAGS: [libc::c_int; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Requests that put words into a terminal, as if the person had typed them.
-const TERMINAL_INPUT_REQUESTS: [u64; 2] = [libc::TIOCSTI as u64, libc::TIOCLINUX as u64];
+/// `TIOCSTI` and `TIOCLINUX`: requests that put words into a terminal, as if the person had typed them.
+const TERMINAL_INPUT_REQUESTS: [u64; 2] = [0x5412, 0x541c];
 
 /// `personality` with these numbers reads, or chooses plain Linux, 32 bits or unmoved addresses.
 const HARMLESS_PERSONALITIES: [u64; 4] = [0xffff_ffff, 0, 0x0008, 0x0004_0000];

@@ -20,7 +20,12 @@ use crate::output::{EarlyExit, MessageWriter, Output};
 const EXIT_CODE_NOT_STARTED: u8 = 126;
 
 #[derive(Debug, Subcommand)]
-#[command(defer = true)]
+#[command(
+    defer = true,
+    after_help = "Examples:
+  windlass sandbox run -- cargo test
+  windlass sandbox run --network all -- npm install"
+)]
 pub enum Command {
     /// Run a program with the default policy
     #[command(after_help = "Examples:
@@ -29,8 +34,8 @@ pub enum Command {
   windlass sandbox run --write ~/.cache --hide .env -- make
   windlass sandbox run --memory 2G --cpu 600 -- ./build.sh
 
-The program may write the current directory, or that of the project. The exit code
-is that of the program.")]
+The program may write the current directory, or that of the project. The exit
+code is that of the program.")]
     Run(RunArguments),
 }
 
