@@ -361,10 +361,22 @@ except OSError as error:
         assert_eq!(out, "started");
         assert_ne!(code, Some(0), "{backend}");
 
-        let (code, _, error) = run(&["--processes", "20"], "print('started')");
+        let processes = "
+import os, time
+try:
+    for number in range(40):
+        if os.fork() == 0:
+            time.sleep(1)
+            os._exit(0)
+    print('endless')
+except BlockingIOError:
+    print('limited')";
+        let (code, out, error) = run(&["--processes", "20"], processes);
         if rustix::process::getuid().is_root() || backend == "landlock" {
             assert_eq!(code, Some(1));
             assert!(error.contains("cannot limit the number of processes"), "{backend}: {error}");
+        } else {
+            assert_eq!(out, "limited", "{backend}: {error}");
         }
     }
 }
@@ -408,6 +420,9 @@ fn sandbox_that_cannot_be_made_is_an_error() {
     assert_eq!((code, error.contains("whole system")), (Some(1), true), "{error}");
     let (code, error) = failure(&["--write", "missing"], "true");
     assert_eq!((code, error.contains("create it first")), (Some(1), true), "{error}");
+    let mut command = world.sandboxed("landlock", &[], &["true"]);
+    let output = command.current_dir(world.path("home")).output().unwrap();
+    assert!(text(&output.stderr).contains("it holds the home directory"), "{}", describe(&output));
     let (code, error) = failure(&[], "no-such-program");
     assert_eq!((code, error.contains("cannot start `no-such-program`")), (Some(126), true), "{error}");
     let output = world.program(WINDLASS).args(["sandbox-launch", "{}", "true"]).output().unwrap();

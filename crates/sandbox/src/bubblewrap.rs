@@ -10,7 +10,7 @@
 //!   take the path out of reach of the policy.
 //! - A protected or hidden path that is missing below a writable directory is covered by an empty directory, which bubblewrap
 //!   creates there and leaves behind. Elsewhere the program cannot create it, and nothing is done.
-//! - A file that is hidden is hidden until another program replaces it. A directory is hidden for good.
+//! - A hidden or protected file is one until a program outside replaces it by another file. A directory stays one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

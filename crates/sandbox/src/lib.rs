@@ -41,7 +41,7 @@ pub use launch_setup::LAUNCH_ARGUMENT;
 #[cfg(target_os = "linux")]
 pub use launcher::{LaunchError, launch_program};
 #[cfg(not(target_os = "linux"))]
-pub use other::{LaunchError, launch_program};
+pub use other::{UnsupportedPlatform as LaunchError, launch_program};
 pub use policy::{HostPattern, HostPatternError, NetworkPolicy, ResourceLimits, SandboxPolicy};
 pub use policy_check::PolicyError;
 pub use sandbox::Sandbox;

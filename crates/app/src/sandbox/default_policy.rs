@@ -56,6 +56,7 @@ pub fn default_policy(request: PolicyRequest<'_>) -> Result<SandboxPolicy, Failu
         None => request.directory.to_owned(),
     };
     let work = resolve_path(&work)?;
+    refuse_home_directory(&work)?;
     let mut policy = SandboxPolicy {
         write: vec![work.clone()],
         temporary: resolve_path(&request.temporary)?,
@@ -83,6 +84,20 @@ pub fn default_policy(request: PolicyRequest<'_>) -> Result<SandboxPolicy, Failu
         policy.protected.push(own);
     }
     Ok(policy)
+}
+
+/// Refuses a directory that holds the settings of the person's programs, and so lets a program outside run what is written.
+fn refuse_home_directory(work: &Path) -> Result<(), Failure> {
+    let home = environment::home_directory().and_then(|home| home.canonicalize().ok());
+    match home.filter(|home| home.starts_with(work)) {
+        Some(home) => {
+            let message = format!("cannot let a program write `{}`", work.display());
+            Err(Failure::new(FailureCode::Refused, message)
+                .with_cause(format!("it holds the home directory `{}`", home.display()))
+                .with_hint("change to the directory of a project"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Lets git commit where that is safe, and protects what git runs.

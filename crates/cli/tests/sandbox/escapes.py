@@ -691,7 +691,9 @@ def type_into_terminal_with_high_bits():
 def keep_privileges():
     with open("/proc/self/status") as file:
         status = dict(line.split(":", 1) for line in file)
-    held = [kind for kind in ("Eff", "Prm", "Bnd", "Amb") if int(status[f"Cap{kind}"], 16)]
+    # Only root has the right to clear the bounding set, and without new privileges it adds nothing.
+    sets = ["Eff", "Prm", "Inh", "Amb"] + ["Bnd"] * (os.getuid() == 0)
+    held = [kind for kind in sets if int(status[f"Cap{kind}"], 16)]
     return int(status["NoNewPrivs"]) != 1 or bool(held)
 
 
