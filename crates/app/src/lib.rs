@@ -45,6 +45,7 @@ pub mod resume_command;
 pub mod retention;
 pub mod run;
 pub mod runner_settings;
+pub mod sandbox;
 pub mod session_commands;
 mod session_reference;
 pub mod session_view;

@@ -15,11 +15,24 @@ mod usage;
 use std::process::ExitCode;
 
 use windlass_app::{SUPERVISE_ARGUMENT, environment, project};
+use windlass_sandbox::{FORWARD_COMMAND, LAUNCH_ARGUMENT, PROXY_COMMAND};
 
 use crate::output::{EarlyExit, MessageWriter, Output};
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    // The launcher of a sandbox starts before each program in one, and becomes it.
+    if let Some(argument) = environment::first_argument() {
+        match argument.to_str() {
+            Some(LAUNCH_ARGUMENT) => {
+                return commands::launch_sandboxed_program(&environment::command_line_arguments());
+            }
+            Some(FORWARD_COMMAND | PROXY_COMMAND) => {
+                return commands::serve_sandbox(&environment::command_line_arguments());
+            }
+            _ => {}
+        }
+    }
     // A supervisor is started for every session and needs nothing of the rest, so it comes first.
     if environment::first_argument().is_some_and(|argument| argument == SUPERVISE_ARGUMENT) {
         return windlass_process::supervisor::serve_owner();

@@ -72,6 +72,8 @@ mod test_run;
 mod test_run_graph;
 mod test_run_hostile;
 mod test_run_prompt;
+#[cfg(target_os = "linux")]
+mod test_sandbox;
 mod test_secrets;
 mod test_self_driven_agent;
 mod test_serve;

@@ -6,18 +6,18 @@
 //!
 //! It decides nothing: the proxy checks each connection.
 
-use std::io::{self, Read};
+use std::io;
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::background_process::{report_readiness, start_background_process};
 use crate::proxy::stream::{ProxyStream, join_streams};
 
 /// The hidden command of the program that runs a forwarder. Its only argument is a [`ForwarderSetup`] in JSON.
@@ -28,9 +28,6 @@ const MAX_CONNECTIONS: usize = 512;
 
 /// How long the forwarder waits when there are too many connections or open files.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
-
-/// The byte that tells the starter of a forwarder that it listens.
-const READY: u8 = b'+';
 
 /// Where a forwarder listens, and where it passes connections to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,32 +72,11 @@ fn forward_connection(client: TcpStream, socket: &std::path::Path) -> io::Result
 /// Runs the hidden command: a forwarder that says on its standard output that it listens, and then closes it.
 pub fn run_forward_command(setup: &str) -> io::Result<()> {
     let setup: ForwarderSetup = serde_json::from_str(setup)?;
-    run_forwarder(&setup, || {
-        // If the starter has gone, nothing is left to tell it.
-        _ = rustix::io::write(rustix::stdio::stdout(), &[READY]);
-        if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
-            _ = rustix::stdio::dup2_stdout(&null);
-        }
-    })
+    run_forwarder(&setup, || report_readiness("listens"))
 }
 
 /// Starts a forwarder as a child of this program, and returns when it listens. It stays behind when this process becomes another
 /// program, and ends with the sandbox.
 pub fn start_forwarder(setup: &ForwarderSetup) -> io::Result<()> {
-    #[expect(clippy::disallowed_methods, reason = "the sandbox's own process: nothing supervises or captures it")]
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg(FORWARD_COMMAND).arg(serde_json::to_string(setup)?);
-    // A signal to the process group of the program in the sandbox does not reach the forwarder.
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
-    let mut child = command.spawn()?;
-    let mut output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-    let mut byte = [0];
-    match output.read_exact(&mut byte) {
-        Ok(()) if byte == [READY] => Ok(()),
-        _ => {
-            _ = child.kill();
-            let status = child.wait()?;
-            Err(io::Error::other(format!("the forwarder of the sandbox does not start: {status}")))
-        }
-    }
+    start_background_process(FORWARD_COMMAND, &serde_json::to_string(setup)?, Stdio::null()).map(drop)
 }

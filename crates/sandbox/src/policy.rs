@@ -6,15 +6,16 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What a program and its children may do. All paths are absolute, without links.
+/// What a program and its children may do. All paths are absolute, without links. For each file, the innermost path around it
+/// decides: a directory below a hidden one may be writable. A path that is in several lists is hidden, or else protected.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxPolicy {
     /// Files and directories that may be written.
     pub write: Vec<PathBuf>,
-    /// Paths below those in `write` that may only be read.
+    /// Paths that may only be read, below those in `write` or `hidden`.
     pub protected: Vec<PathBuf>,
-    /// Paths that can neither be read nor written. They win over `write`.
+    /// Paths that can neither be read nor written.
     pub hidden: Vec<PathBuf>,
     /// A directory for temporary files that only this program uses. It may be written.
     pub temporary: PathBuf,

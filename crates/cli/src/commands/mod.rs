@@ -19,6 +19,7 @@ pub mod install;
 mod mcp;
 mod note;
 mod run;
+mod sandbox;
 mod say;
 mod serve;
 mod session;
@@ -29,6 +30,8 @@ mod top;
 mod trust;
 mod why;
 mod workflow;
+
+pub use sandbox::{launch_sandboxed_program, serve_sandbox};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,6 +103,12 @@ pub enum Command {
     Install(install::Args),
     /// Remove from an agent's settings what `windlass install` wrote
     Uninstall(install::uninstall::Args),
+    /// Run a program in a sandbox
+    ///
+    /// The program and its children may write only their own directory and the project. They cannot read passwords, keys,
+    /// logins of agents and Windlass's store.
+    #[command(subcommand)]
+    Sandbox(sandbox::Command),
     /// Check the project and its store, and repair them
     Doctor(doctor::Args),
     /// Copy the store to a file, even while it is in use
@@ -168,6 +177,7 @@ pub fn run_command(context: &CommandContext, command: Command, out: &mut Output)
         Command::Run(args) => return run::run_work_loop(context, args, out),
         Command::Agent(args) => return agent::run_scripted_agent(context, args, out),
         Command::Hook(args) => return hook::run_agent_hook(context, args, out),
+        Command::Sandbox(command) => return sandbox::run_sandbox_command(context, command, out),
         Command::Serve(args) => return serve::run_serve(context, args, out),
         Command::Top(args) => return top::run_top_screen(context, args, out),
         Command::Mcp(args) => return mcp::run_mcp_server(context, args, out),

@@ -45,6 +45,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
 
 use crate::HostPattern;
 use connection::serve_connection;
@@ -92,7 +93,8 @@ pub struct ProxySettings {
 }
 
 /// Where a proxy listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProxyListener {
     /// A Unix socket at a path that does not exist, in a directory that other users cannot write to.
     UnixSocket(PathBuf),
