@@ -1,6 +1,5 @@
 //! The forwarder inside a sandbox, which passes connections to the proxy outside.
 
-use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +15,8 @@ pub struct ForwarderSetup {
 }
 
 /// Starts the forwarder as a process of its own.
-pub(crate) fn start_forwarder(setup: &ForwarderSetup) -> io::Result<()> {
+#[cfg(target_os = "linux")]
+pub(crate) fn start_forwarder(setup: &ForwarderSetup) -> std::io::Result<()> {
     let message = format!("a forwarder for port {} is not built yet", setup.port);
-    Err(io::Error::new(io::ErrorKind::Unsupported, message))
+    Err(std::io::Error::new(std::io::ErrorKind::Unsupported, message))
 }
