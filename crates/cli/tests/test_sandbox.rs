@@ -408,6 +408,45 @@ print(echo(socket.AF_INET, ('127.0.0.1', int(sys.argv[1]))),
 }
 
 #[test]
+fn listed_hosts_are_reached_through_the_proxy_alone() {
+    let world = HostWorld::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        _ = client.read(&mut [0; 4096]).unwrap();
+        client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nserved").unwrap();
+    });
+    let own_server = "
+import http.server, threading, urllib.request
+server = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+print(urllib.request.urlopen('http://127.0.0.1:%d/' % server.server_port).status)";
+    let script = format!(
+        "curl -sS --noproxy '*' -m 5 http://127.0.0.1:{port}/; curl -sS --noproxy '' http://127.0.0.1:{port}/; echo
+         curl -sS http://evil.test/; {PYTHON} -c \"$1\" 2>/dev/null"
+    );
+    let hosts = format!("127.0.0.1:{port},example.com");
+    let output = world
+        .sandboxed("bubblewrap", &["--network", &hosts], &["sh", "-c", &script, "sh", own_server])
+        .output()
+        .unwrap();
+    server.join().unwrap();
+    let (printed, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(printed.starts_with("served\nThe sandbox denies the connection to evil.test:80"), "{}", describe(&output));
+    assert!(printed.ends_with("\n200"), "a server of its own is reached: {}", describe(&output));
+    assert!(errors.contains("warning: the sandbox denies evil.test:80: the host is not allowed"), "{errors}");
+}
+
+#[test]
+fn program_that_is_left_behind_ends_with_the_sandbox() {
+    let world = HostWorld::new();
+    // The program that is left behind holds the standard output.
+    let output = world.sandboxed("bubblewrap", &[], &["sh", "-c", "sleep 600 & echo started"]).output().unwrap();
+    assert_eq!(text(&output.stdout), "started", "{}", describe(&output));
+}
+
+#[test]
 fn sandbox_that_cannot_be_made_is_an_error() {
     let world = HostWorld::new();
     let failure = |options: &[&str], program: &str| {
@@ -415,7 +454,7 @@ fn sandbox_that_cannot_be_made_is_an_error() {
         (output.status.code(), text(&output.stderr))
     };
     let (code, error) = failure(&["--network", "example.com"], "true");
-    assert_eq!((code, error.contains("not built yet")), (Some(1), true), "{error}");
+    assert_eq!((code, error.contains("install bubblewrap")), (Some(1), true), "{error}");
     let (code, error) = failure(&["--write", "/"], "true");
     assert_eq!((code, error.contains("whole system")), (Some(1), true), "{error}");
     let (code, error) = failure(&["--write", "missing"], "true");

@@ -33,9 +33,10 @@ pub(crate) const PROGRAM: &str = "bwrap";
 
 /// Options for what a sandbox does not share with the system. A probe uses the same ones.
 ///
-/// `--die-with-parent` is missing: the kernel would end the program together with the thread that started it, and not with the
-/// process. The supervisor of `windlass-process` ends what is left.
-pub(crate) const NAMESPACE_OPTIONS: [&str; 8] = [
+/// With `--die-with-parent`, all processes inside end with bubblewrap, and bubblewrap ends with the thread that has started it. So this
+/// thread has to wait for the program.
+pub(crate) const NAMESPACE_OPTIONS: [&str; 9] = [
+    "--die-with-parent",
     "--unshare-user",
     "--unshare-pid",
     "--unshare-ipc",

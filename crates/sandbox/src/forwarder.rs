@@ -72,11 +72,11 @@ fn forward_connection(client: TcpStream, socket: &std::path::Path) -> io::Result
 /// Runs the hidden command: a forwarder that says on its standard output that it listens, and then closes it.
 pub fn run_forward_command(setup: &str) -> io::Result<()> {
     let setup: ForwarderSetup = serde_json::from_str(setup)?;
-    run_forwarder(&setup, || report_readiness("listens"))
+    run_forwarder(&setup, report_readiness)
 }
 
 /// Starts a forwarder as a child of this program, and returns when it listens. It stays behind when this process becomes another
 /// program, and ends with the sandbox.
 pub fn start_forwarder(setup: &ForwarderSetup) -> io::Result<()> {
-    start_background_process(FORWARD_COMMAND, &serde_json::to_string(setup)?, Stdio::null()).map(drop)
+    start_background_process(FORWARD_COMMAND, &serde_json::to_string(setup)?, Stdio::null())
 }

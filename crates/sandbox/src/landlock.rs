@@ -12,8 +12,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
 
 use crate::launch_setup::LandlockRules;
@@ -52,7 +52,7 @@ pub(crate) fn apply_rules(rules: &LandlockRules) -> Result<(), LandlockError> {
     check_kernel()?;
     let scoped =
         Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(Scope::from_all(REQUIRED_VERSION))?;
-    let LandlockRules::Policy { policy, proxy_port } = rules else {
+    let LandlockRules::Policy(policy) = rules else {
         scoped.create()?.restrict_self()?;
         return Ok(());
     };
@@ -61,11 +61,6 @@ pub(crate) fn apply_rules(rules: &LandlockRules) -> Result<(), LandlockError> {
         ruleset = ruleset.handle_access(AccessNet::ConnectTcp)?;
     }
     let mut ruleset = ruleset.create()?;
-    if policy.network != NetworkPolicy::All
-        && let Some(port) = proxy_port
-    {
-        ruleset = ruleset.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
-    }
     for rule in path_rules(policy)? {
         ruleset = add_path_rule(ruleset, &rule)?;
     }

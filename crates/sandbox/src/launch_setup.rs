@@ -26,8 +26,8 @@ pub(crate) struct LaunchSetup {
 pub(crate) enum LandlockRules {
     /// Only that signals and abstract sockets stay inside. Bubblewrap does the rest.
     Scopes,
-    /// The whole policy. A program may connect to the port of the proxy, if there is one.
-    Policy { policy: SandboxPolicy, proxy_port: Option<u16> },
+    /// The whole policy.
+    Policy(SandboxPolicy),
 }
 
 /// What the filter for system calls denies besides the list for all sandboxes.

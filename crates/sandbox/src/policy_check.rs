@@ -31,6 +31,11 @@ pub enum PolicyError {
         "cannot limit the number of processes: {0}; use bubblewrap as another user than root, or leave out the limit"
     )]
     ProcessLimit(&'static str),
+    #[error(
+        "cannot allow single hosts with Landlock, which sees ports and no addresses; install bubblewrap, or allow all of the network or \
+         none of it"
+    )]
+    HostListNeedsBubblewrap,
 }
 
 /// Checks every path. Those in `write` and `temporary` have to exist. Those in `protected` and `hidden` may be missing.

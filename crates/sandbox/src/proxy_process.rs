@@ -17,15 +17,12 @@ pub const PROXY_COMMAND: &str = "sandbox-proxy";
 pub struct ProxyProcessSetup {
     pub hosts: Vec<HostPattern>,
     pub listen: ProxyListener,
-    /// As in [`ProxySettings`].
-    pub token: String,
 }
 
 /// Starts a proxy, which ends with this process, also after this process has become another program. Denials are written to standard
-/// error. Returns the port of a proxy on 127.0.0.1.
-pub fn start_proxy_process(setup: &ProxyProcessSetup) -> io::Result<Option<u16>> {
-    let said = start_background_process(PROXY_COMMAND, &serde_json::to_string(setup)?, Stdio::inherit())?;
-    Ok(said.parse().ok())
+/// error.
+pub fn start_proxy_process(setup: &ProxyProcessSetup) -> io::Result<()> {
+    start_background_process(PROXY_COMMAND, &serde_json::to_string(setup)?, Stdio::inherit())
 }
 
 /// Runs the hidden command. `report_denial` gets the host, the port and the reason of each denied connection.
@@ -38,21 +35,18 @@ pub fn run_proxy_command(
     use rustix::process::{PidfdFlags, getppid, pidfd_open};
 
     use crate::background_process::report_readiness;
-    use crate::{NetworkProxy, ProxyAddress, ProxyEvent, ProxySettings};
+    use crate::{NetworkProxy, ProxyEvent, ProxySettings};
 
     let setup: ProxyProcessSetup = serde_json::from_str(setup)?;
     let starter = getppid().ok_or(io::ErrorKind::NotFound)?;
     let ended = pidfd_open(starter, PidfdFlags::empty())?;
-    let settings = ProxySettings::new(setup.hosts, setup.listen, setup.token);
-    let proxy = NetworkProxy::start(settings, move |event| {
+    let settings = ProxySettings::new(setup.hosts, setup.listen, String::new());
+    let _proxy = NetworkProxy::start(settings, move |event| {
         if let ProxyEvent::Denied { host, port, reason } = event {
             report_denial(&host, port, &reason.to_string());
         }
     })?;
-    match proxy.address() {
-        ProxyAddress::Loopback(address) => report_readiness(&address.port().to_string()),
-        ProxyAddress::UnixSocket(_) => report_readiness("listens"),
-    }
+    report_readiness();
     while poll(&mut [PollFd::new(&ended, PollFlags::IN)], None).is_err() {}
     Ok(())
 }

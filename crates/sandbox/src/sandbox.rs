@@ -15,8 +15,7 @@ pub struct Sandbox {
     pub policy: SandboxPolicy,
     /// The binary `windlass`. The program cannot change it.
     pub launcher: PathBuf,
-    /// The proxy, for a policy with a list of hosts. With bubblewrap, a forwarder inside listens on its port and passes
-    /// connections to its socket; with Landlock, the proxy itself listens on the port.
+    /// The socket of the proxy, for a policy with a list of hosts, and the port on which a forwarder inside listens.
     pub forwarder: Option<ForwarderSetup>,
 }
 
@@ -25,6 +24,9 @@ impl Sandbox {
     pub fn wrap_program(&self, argv: &[OsString]) -> Result<Vec<OsString>, PolicyError> {
         check_policy(&self.policy)?;
         self.check_process_limit()?;
+        if self.backend == SandboxBackend::Landlock && matches!(self.policy.network, NetworkPolicy::Hosts(_)) {
+            return Err(PolicyError::HostListNeedsBubblewrap);
+        }
         let mut policy = self.policy.clone();
         policy.protected.extend(self.launcher.canonicalize());
         let (mut words, setup) = match self.backend {
@@ -69,10 +71,7 @@ impl Sandbox {
             },
             limits: policy.limits.clone(),
             temporary: policy.temporary.clone(),
-            landlock: Some(LandlockRules::Policy {
-                policy,
-                proxy_port: self.forwarder.as_ref().map(|forwarder| forwarder.port),
-            }),
+            landlock: Some(LandlockRules::Policy(policy)),
             forwarder: None,
         }
     }

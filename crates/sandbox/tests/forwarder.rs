@@ -45,7 +45,7 @@ fn forwarder_process_listens_when_start_returns() {
     client.read_to_string(&mut text).unwrap();
     assert_eq!(text, "SOME TEXT");
     let taken = start_forwarder(&setup).unwrap_err().to_string();
-    assert!(taken.starts_with("the forwarder of the sandbox does not start"), "{taken}");
+    assert!(taken.starts_with("`sandbox-forward` does not start"), "{taken}");
     for stream in 0..3 {
         let target = std::fs::read_link(process.directory.join("fd").join(stream.to_string())).unwrap();
         assert_eq!(target, Path::new("/dev/null"), "stream {stream}");

@@ -232,19 +232,18 @@ fn request_that_could_smuggle_another_never_reaches_server() {
 #[test]
 fn denied_host_gets_advice() {
     let mut settings = settings(&["allowed.example"], ProxyListener::Loopback);
-    settings.task = Some("T7".into());
     settings.resolver = |_| panic!("a denied name is not looked up");
     let proxy = ProxyUnderTest::start_with(settings);
     for request in ["CONNECT evil.example:443 HTTP/1.1", "GET http://evil.example/ HTTP/1.1"] {
         let response = proxy.ask(request);
         assert!(response.starts_with("HTTP/1.1 403 Denied by the Windlass sandbox\r\n"), "{response}");
-        assert!(response.contains("The sandbox of this task denies the connection to evil.example:"), "{response}");
-        assert!(response.contains("`windlass answer T7 allow evil.example`"), "{response}");
+        assert!(response.contains("The sandbox denies the connection to evil.example:"), "{response}");
+        assert!(response.contains("A person can add `evil.example` to"), "{response}");
         let ProxyEvent::Denied { host, reason, .. } = proxy.events.recv().unwrap() else { panic!("a denial") };
         assert_eq!((host.as_str(), reason), ("evil.example", DenialReason::HostNotAllowed));
     }
     let response = proxy.ask("CONNECT allowed.example:22 HTTP/1.1");
-    assert!(response.contains("`windlass answer T7 allow allowed.example:22`"), "{response}");
+    assert!(response.contains("`allowed.example:22`"), "{response}");
     let response = proxy.ask("CONNECT windlass.internal:1 HTTP/1.1");
     assert!(response.starts_with("HTTP/1.1 403 "), "{response}");
 }
@@ -395,7 +394,7 @@ fn curl_gets_plain_http_and_sees_denials() {
     let (code, output, errors) = curl(&environment, &["--proxy-anyauth", &url]);
     assert!(code == 0 && output.starts_with("GET /a "), "{errors}");
     let (_, output, _) = curl(&environment, &["http://evil.example/"]);
-    assert!(output.contains("windlass answer TASK allow evil.example"), "{output}");
+    assert!(output.contains("A person can add `evil.example`"), "{output}");
     let (code, _, errors) = curl(&environment, &["https://evil.example/"]);
     assert!(code == 56 && errors.contains("403"), "{errors}");
 }

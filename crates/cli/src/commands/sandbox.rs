@@ -43,7 +43,8 @@ pub enum Command {
   windlass sandbox run --memory 2G --cpu 600 -- ./build.sh
 
 The program may write the current directory, or that of the project. The exit
-code is that of the program.")]
+code is that of the program. With bubblewrap, all that it has started
+ends with it.")]
     Run(RunArguments),
 }
 
@@ -127,8 +128,10 @@ fn wrap_program(context: &CommandContext, arguments: RunArguments) -> Result<Wra
         Failure::new(FailureCode::System, "cannot find the program `windlass` itself").with_cause(error)
     })?;
     let proxy = match &policy.network {
-        NetworkPolicy::Hosts(hosts) => Some(start_proxy(hosts.clone(), backend, &policy.temporary)?),
-        NetworkPolicy::None | NetworkPolicy::All => None,
+        NetworkPolicy::Hosts(hosts) if backend == SandboxBackend::Bubblewrap => {
+            Some(start_proxy(hosts.clone(), &policy.temporary)?)
+        }
+        _ => None,
     };
     let (forwarder, variables) = proxy.unzip();
     let sandbox = Sandbox { backend, policy, launcher, forwarder };
@@ -139,25 +142,15 @@ fn wrap_program(context: &CommandContext, arguments: RunArguments) -> Result<Wra
 /// Starts the proxy that is the only way out, and returns how the sandbox reaches it, with the variables that lead programs to it.
 fn start_proxy(
     hosts: Vec<HostPattern>,
-    backend: SandboxBackend,
     directory: &Path,
 ) -> Result<(ForwarderSetup, Vec<(OsString, OsString)>), Failure> {
-    let cannot_start = |error: &dyn Error| {
-        Failure::new(FailureCode::System, "cannot start the proxy of the sandbox").with_cause(error)
-    };
     let socket = directory.join(PROXY_SOCKET_NAME);
-    let (listen, token) = match backend {
-        SandboxBackend::Bubblewrap => (ProxyListener::UnixSocket(socket.clone()), String::new()),
-        // Every user of this machine reaches the port.
-        SandboxBackend::Landlock => {
-            let token = environment::random_u128().map_err(|error| cannot_start(&error))?;
-            (ProxyListener::Loopback, format!("{token:032x}"))
-        }
-    };
-    let setup = ProxyProcessSetup { hosts, listen, token: token.clone() };
-    let port = start_proxy_process(&setup).map_err(|error| cannot_start(&error))?.unwrap_or(FORWARDER_PORT);
-    let variables = proxy_environment(port, &token).into_iter().map(|(name, value)| (name.into(), value.into()));
-    Ok((ForwarderSetup { socket, port }, variables.collect()))
+    let listen = ProxyListener::UnixSocket(socket.clone());
+    start_proxy_process(&ProxyProcessSetup { hosts, listen }).map_err(|error| {
+        Failure::new(FailureCode::System, "cannot start the proxy of the sandbox").with_cause(error)
+    })?;
+    let variables = proxy_environment(FORWARDER_PORT, "").into_iter().map(|(name, value)| (name.into(), value.into()));
+    Ok((ForwarderSetup { socket, port: FORWARDER_PORT }, variables.collect()))
 }
 
 /// Runs a helper of a sandbox: its forwarder, or its proxy.

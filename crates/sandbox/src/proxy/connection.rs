@@ -271,7 +271,7 @@ fn bad_gateway(target: &HostTarget, error: &dyn std::fmt::Display) -> Connection
 }
 
 fn deny_request(context: &ProxyContext, target: &HostTarget, reason: DenialReason) -> ConnectionEnd {
-    let response = denial_response(target, &reason, context.task.as_deref());
+    let response = denial_response(target, &reason);
     observe_denied(context, target, reason);
     ConnectionEnd::Refused(response)
 }

@@ -85,8 +85,6 @@ pub struct ProxySettings {
     /// A secret that clients send over TCP, because other users of this machine reach the port too. It has letters, digits, `-`, `.`,
     /// `_` and `~`.
     pub token: String,
-    /// The task whose sandbox this is, for advice in refusals.
-    pub task: Option<String>,
     pub resolver: HostResolver,
     /// Serves `CONNECT windlass.internal:1`. Without it, that host is denied.
     pub relay: Option<RelayHandler>,
@@ -146,7 +144,6 @@ struct ProxyContext {
     hosts: RwLock<Vec<HostPattern>>,
     /// The encoded credentials that a client has to send, if any.
     credentials: Option<String>,
-    task: Option<String>,
     resolver: HostResolver,
     relay: Option<RelayHandler>,
     observe: Box<dyn Fn(ProxyEvent) + Send + Sync>,
@@ -162,7 +159,7 @@ struct ProxyContext {
 impl ProxySettings {
     /// Returns settings with the resolver of the system and without an internal host.
     pub fn new(hosts: Vec<HostPattern>, listen: ProxyListener, token: String) -> Self {
-        Self { hosts, listen, token, task: None, resolver: resolve_host, relay: None }
+        Self { hosts, listen, token, resolver: resolve_host, relay: None }
     }
 }
 
@@ -172,12 +169,11 @@ impl NetworkProxy {
         settings: ProxySettings,
         observe: impl Fn(ProxyEvent) + Send + Sync + 'static,
     ) -> io::Result<NetworkProxy> {
-        let ProxySettings { hosts, listen, token, task, resolver, relay } = settings;
+        let ProxySettings { hosts, listen, token, resolver, relay } = settings;
         let connect = |address: SocketAddr, timeout| TcpStream::connect_timeout(&address, timeout);
         let context = ProxyContext {
             hosts: RwLock::new(hosts),
             credentials: None,
-            task,
             resolver,
             relay,
             observe: Box::new(observe),

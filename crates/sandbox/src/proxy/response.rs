@@ -63,18 +63,17 @@ pub(crate) fn proxy_response(status: &str, text: &str) -> Vec<u8> {
 }
 
 /// Writes the response to a request that the sandbox denies.
-pub(crate) fn denial_response(target: &HostTarget, reason: &DenialReason, task: Option<&str>) -> Vec<u8> {
-    let task = task.unwrap_or("TASK");
+pub(crate) fn denial_response(target: &HostTarget, reason: &DenialReason) -> Vec<u8> {
     let advice = match reason {
         DenialReason::HostNotAllowed => {
-            format!("A person can allow it: `windlass answer {task} allow {}`", target.pattern())
+            format!("A person can add `{}` to the hosts that the sandbox allows.", target.pattern())
         }
         DenialReason::LocalAddress(address) => {
             let address = HostTarget { host: address.to_string(), port: target.port };
-            format!("A person can allow the address as well: `windlass answer {task} allow {}`", address.pattern())
+            format!("A person can add `{}` to the hosts that the sandbox allows, besides the name.", address.pattern())
         }
         _ => "Use TLS, with the name of this host.".to_owned(),
     };
-    let text = format!("The sandbox of this task denies the connection to {target}: {reason}.\n{advice}");
+    let text = format!("The sandbox denies the connection to {target}: {reason}.\n{advice}");
     proxy_response("403 Denied by the Windlass sandbox", &text)
 }

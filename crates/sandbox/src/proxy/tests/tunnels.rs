@@ -37,7 +37,6 @@ impl TunnelSetup {
         let context = ProxyContext {
             hosts: patterns.iter().map(|pattern| pattern.parse().unwrap()).collect::<Vec<_>>().into(),
             credentials: None,
-            task: Some("T7".into()),
             resolver,
             relay: None,
             observe: Box::new(move |event| _ = sender.send(event)),
