@@ -168,3 +168,13 @@ impl Display for Failure {
         f.write_str(&self.message)
     }
 }
+
+/// Returns the text of an error with its causes.
+pub fn describe_with_causes(error: &dyn Error) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -9,9 +9,9 @@ use windlass_process::RunControl;
 use windlass_store::{SequencerError, SqliteStore, StoreError};
 
 use super::FleetMembership;
-use super::fleet_report::describe_with_causes;
 use super::heartbeats::service_failure;
 use crate::context::OpenedProject;
+use crate::failure::describe_with_causes;
 use crate::project::Project;
 use crate::{Failure, FailureCode, FrontEnd, Notice, hints, time_format};
 

@@ -12,6 +12,7 @@ use windlass_process::MachineTag;
 use super::entry::no_fleet_failure;
 use super::{FleetMembership, connect_project};
 use crate::context::OpenedProject;
+use crate::failure::describe_with_causes;
 use crate::{Failure, hints};
 
 /// The difference of clocks that is named.
@@ -64,12 +65,6 @@ pub struct FleetFinding {
 /// Returns the digest that tells configurations apart.
 pub fn config_digest(config: &Config) -> String {
     Digest::of_bytes(config.text().to_string().as_bytes()).to_string()[..12].to_owned()
-}
-
-/// Returns the text of an error with its causes.
-pub fn describe_with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Asks the service and the copy, and folds what is new.

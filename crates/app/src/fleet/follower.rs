@@ -12,10 +12,10 @@ use windlass_process::wake_owner;
 use windlass_store::{EventFilter, Lifetime, SqliteStore, Store, StoreError};
 
 use super::connection::call_patiently;
-use super::fleet_report::describe_with_causes;
 use super::publication::publish_new_events;
 use super::{FleetMembership, connect_project};
 use crate::context::OpenedProject;
+use crate::failure::describe_with_causes;
 use crate::project::Project;
 use crate::{Failure, FailureCode, FrontEnd, Notice, hints, store_records};
 
