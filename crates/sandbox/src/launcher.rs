@@ -26,24 +26,34 @@ use crate::{ResourceLimits, seccomp};
 /// The reason why a program did not start in its sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    #[error("cannot read the setup of the sandbox: {0}; `windlass sandbox run` makes one")]
+    #[error("cannot read the setup of the sandbox")]
     Setup(#[source] serde_json::Error),
-    #[error("cannot start the forwarder to the proxy: {0}")]
+    #[error("cannot start the forwarder to the proxy")]
     Forwarder(#[source] io::Error),
-    #[error("cannot limit {what}: {source}; leave out the limit, or choose a lower one than the system's")]
+    #[error("cannot limit {what}")]
     Limit { what: &'static str, source: io::Error },
-    #[error("cannot give up privileges: {0}")]
+    #[error("cannot give up privileges")]
     Privileges(#[source] io::Error),
-    #[error("{0}{cause}; use bubblewrap, or a newer kernel", cause = describe_source(.0))]
-    Landlock(#[source] LandlockError),
-    #[error("cannot filter system calls: {0}; the kernel needs seccomp (CONFIG_SECCOMP_FILTER)")]
+    #[error(transparent)]
+    Landlock(LandlockError),
+    #[error("cannot filter system calls: {0}")]
     SystemCalls(String),
-    #[error("cannot start `{}` in the sandbox: {source}; it has to be in `PATH`, and the sandbox must not hide it", .program.display())]
+    #[error("cannot start `{}` in the sandbox", .program.display())]
     Program { program: OsString, source: io::Error },
 }
 
-fn describe_source(error: &LandlockError) -> String {
-    std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default()
+impl LaunchError {
+    /// Returns what a person can do.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Setup(_) => "`windlass sandbox run -- PROGRAM` makes one",
+            Self::Forwarder(_) => "look whether the limits leave room for a second process, and try again",
+            Self::Limit { .. } => "leave out the limit, or choose a lower one than the system's",
+            Self::Privileges(_) | Self::Landlock(_) => "use bubblewrap, or a newer kernel",
+            Self::SystemCalls(_) => "the kernel needs seccomp (CONFIG_SECCOMP_FILTER)",
+            Self::Program { .. } => "it has to be in `PATH`, and the sandbox must not hide it",
+        }
+    }
 }
 
 /// Applies the setup to this process and replaces it with the program. Returns only if that fails.

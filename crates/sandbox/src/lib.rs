@@ -1,7 +1,7 @@
 //! Limits what a program and its children may write, read and reach.
 //!
 //! ```text
-//!   SandboxPolicy ─► Sandbox::wrap_program ─► bwrap … windlass sandbox-launch … PROGRAM     bubblewrap: namespaces, then seccomp
+//!   SandboxPolicy ─► SandboxWrapper::wrap_program ─► bwrap … windlass sandbox-launch … PROGRAM     bubblewrap: namespaces, then seccomp
 //!                                        └──► windlass sandbox-launch … PROGRAM             Landlock and seccomp
 //!
 //!   PROGRAM ─► forwarder inside the sandbox ─► NetworkProxy of the caller ─► an allowed host
@@ -55,7 +55,7 @@ pub use proxy::{
 #[cfg(target_os = "linux")]
 pub use proxy_process::run_proxy_command;
 pub use proxy_process::{PROXY_COMMAND, ProxyProcessSetup, start_proxy_process};
-pub use sandbox::Sandbox;
+pub use sandbox::SandboxWrapper;
 
 #[cfg(target_os = "linux")]
 use landlock::check_kernel;

@@ -8,6 +8,13 @@ use std::io;
 #[error("cannot start a sandbox: it needs Linux")]
 pub struct UnsupportedPlatform;
 
+impl UnsupportedPlatform {
+    /// Returns what a person can do.
+    pub fn remedy(&self) -> &'static str {
+        "run it on Linux, or without a sandbox"
+    }
+}
+
 /// Returns that there are no sandboxes here.
 pub fn launch_program(_setup: &str, _program: &OsStr, _arguments: &[OsString]) -> UnsupportedPlatform {
     UnsupportedPlatform

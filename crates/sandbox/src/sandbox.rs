@@ -10,7 +10,7 @@ use crate::{ForwarderSetup, NetworkPolicy, PolicyError, SandboxBackend, SandboxP
 
 /// A sandbox for programs.
 #[derive(Debug, Clone)]
-pub struct Sandbox {
+pub struct SandboxWrapper {
     pub backend: SandboxBackend,
     pub policy: SandboxPolicy,
     /// The binary `windlass`. The program cannot change it.
@@ -19,7 +19,7 @@ pub struct Sandbox {
     pub forwarder: Option<ForwarderSetup>,
 }
 
-impl Sandbox {
+impl SandboxWrapper {
     /// Returns the command line that runs a program in this sandbox.
     pub fn wrap_program(&self, argv: &[OsString]) -> Result<Vec<OsString>, PolicyError> {
         check_policy(&self.policy)?;

@@ -7,7 +7,6 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use windlass_engine::Seq;
 use windlass_store::{
@@ -331,18 +330,6 @@ impl Sequencer for LaggingSequencer {
         }
         Ok(messages)
     }
-
-    fn subscribe_after(&mut self, _sequence: u64) -> Result<(), SequencerError> {
-        Ok(())
-    }
-
-    fn receive_after(
-        &mut self,
-        _sequence: u64,
-        _patience: Duration,
-    ) -> Result<Option<Vec<SequencedMessage>>, SequencerError> {
-        Ok(None)
-    }
 }
 
 #[test]
@@ -403,18 +390,6 @@ impl Sequencer for BusySequencer {
         assert!(self.reads < 30, "the copy reads without an end");
         commit_command(&mut self.other, &rename_task(2, &format!("read {}", self.reads)));
         self.log.read_after(sequence, most)
-    }
-
-    fn subscribe_after(&mut self, _sequence: u64) -> Result<(), SequencerError> {
-        Ok(())
-    }
-
-    fn receive_after(
-        &mut self,
-        _sequence: u64,
-        _patience: Duration,
-    ) -> Result<Option<Vec<SequencedMessage>>, SequencerError> {
-        Ok(None)
     }
 }
 

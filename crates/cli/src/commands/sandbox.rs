@@ -14,8 +14,8 @@ use windlass_app::{Failure, FailureCode, environment};
 use windlass_process::replace_process;
 use windlass_sandbox::{
     ForwarderSetup, HostPattern, NetworkPolicy, PROXY_COMMAND, ProxyListener, ProxyProcessSetup, ResourceLimits,
-    Sandbox, SandboxBackend, find_backend, launch_program, proxy_environment, run_forward_command, run_proxy_command,
-    start_proxy_process,
+    SandboxBackend, SandboxWrapper, find_backend, launch_program, proxy_environment, run_forward_command,
+    run_proxy_command, start_proxy_process,
 };
 
 use crate::output::{EarlyExit, MessageWriter, Output};
@@ -134,7 +134,7 @@ fn wrap_program(context: &CommandContext, arguments: RunArguments) -> Result<Wra
         _ => None,
     };
     let (forwarder, variables) = proxy.unzip();
-    let sandbox = Sandbox { backend, policy, launcher, forwarder };
+    let sandbox = SandboxWrapper { backend, policy, launcher, forwarder };
     let words = sandbox.wrap_program(&arguments.program).map_err(|error| to_failure(&error))?;
     Ok((words, variables.unwrap_or_default()))
 }
@@ -172,7 +172,8 @@ pub fn launch_sandboxed_program(words: &[OsString]) -> ExitCode {
     let failure = match words {
         [_, _, setup, program, arguments @ ..] => {
             let setup = setup.to_string_lossy();
-            Failure::from_error(FailureCode::System, &launch_program(&setup, program, arguments))
+            let error = launch_program(&setup, program, arguments);
+            Failure::from_error(FailureCode::System, &error).with_hint(error.remedy())
         }
         _ => Failure::new(FailureCode::Usage, "expected a setup and a program")
             .with_hint("`windlass sandbox run -- PROGRAM` starts a program in a sandbox"),
